@@ -45,15 +45,14 @@ def train(rank, arguments, rendezvous):
     inputs = torch.randn(2, arguments.batch, WIDTH)
     labels = torch.randint(10, (2, arguments.batch))
 
-    # Fit the model first, then wrap it: its backwards while fitting must not wait for the others.
+    # Wrap the model, then fit it: all processes run one plan, and the buckets are counted.
+    parallel = DistributedDataParallel(model)
     stowage.fit(
-        model,
+        parallel,
         inputs[0],
         activations=arguments.activations,
         loss=lambda output: criterion(output, labels[0]),
-        verbose=rank == 0,
     )
-    parallel = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(parallel.parameters(), lr=0.1)
 
     for step in range(arguments.steps):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from stowage.errors import BudgetError, InvalidRequestError
 from stowage.local import parse_bytes
+from stowage.torch.sharding import part_of
 from stowage.torch.values import parts_of, storage_key
 
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*")
@@ -53,9 +54,15 @@ class MemoryUse:
 
 
 def memory_use(
-    model: nn.Module, optimizer: torch.optim.Optimizer | None, optimizer_copies: float
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer | None,
+    optimizer_copies: float,
+    gradient_copies: int = 1,
 ) -> MemoryUse:
-    """What `model` takes. Without an optimizer, so many copies of the trained parameters for it."""
+    """What `model` takes of this process; of sharded parameters, its part.
+
+    Without an optimizer, so many copies of the trained parameters for it.
+    """
     parameters = list(model.parameters())
     weights = _bytes([*parameters, *model.buffers()])
     trained = _bytes(parameter for parameter in parameters if parameter.requires_grad)
@@ -69,7 +76,7 @@ def memory_use(
             if isinstance(value, Tensor) and value.ndim > 0
         ]
         state = max(_bytes(held), int(trained * _copies(optimizer)) if not held else 0)
-    return MemoryUse(weights, trained, state)
+    return MemoryUse(weights, gradient_copies * trained, state)
 
 
 def _copies(optimizer: torch.optim.Optimizer) -> int:
@@ -85,5 +92,5 @@ def _copies(optimizer: torch.optim.Optimizer) -> int:
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
-    parts = [part for tensor in tensors for part in parts_of(tensor)]
+    parts = [part for tensor in tensors for part in parts_of(part_of(tensor))]
     return sum({storage_key(part): part.untyped_storage().nbytes() for part in parts}.values())

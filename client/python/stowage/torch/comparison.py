@@ -14,8 +14,8 @@ from torch import nn
 
 from stowage.errors import NotAChainError
 from stowage.torch.model_state import same_state
-from stowage.torch.sharding import without_collectives
-from stowage.torch.workload import Workload, is_enough, metered_step, seconds_of_step, synchronize
+from stowage.torch.sharding import part_of, without_collectives
+from stowage.torch.workload import Workload, metered_step, seconds_of_step, synchronize
 
 # Steps are equal to the bit, or up to rounding; what is lost is seldom so small. The first is
 # relative to a parameter's gradient, the second to what rounding does to it: some gradients, as
@@ -58,7 +58,7 @@ def plain_steps(model: nn.Module, work: Workload, known_seconds: float | None = 
     # Adds its gradients to those of the first.
     other, peak = metered_step(work)
     apart = {name: size for name, (_, size) in _sums(model).items()}
-    seconds = known_seconds or (first if is_enough(first) else seconds_of_step(work))
+    seconds = known_seconds or (first if work.is_enough(first) else seconds_of_step(work))
     return PlainSteps(seconds, peak, sums, {_LOSS: abs(one - other), **apart})
 
 
@@ -81,7 +81,7 @@ def _sums(model: nn.Module, factor: float = 1.0) -> dict[str, tuple[float, float
     sums = {}
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
-            gradient = parameter.grad.double()
+            gradient = part_of(parameter.grad).double()
             sums[name] = (float(gradient.sum()) / factor, float(gradient.abs().sum()) / factor)
     return sums
 

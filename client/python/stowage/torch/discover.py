@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from stowage.errors import NotAChainError
+from stowage.torch.sharding import is_fully_sharded
 from stowage.torch.structure import tensors_of
 from stowage.torch.values import storage_keys
 
@@ -120,7 +121,10 @@ class _Trace:
     def __enter__(self) -> _Trace:
         self._handles = []
         for module in self._watched:
-            before = module.register_forward_pre_hook(self._before, with_kwargs=True)
+            # Those of fully_shard hand on other tensors than they get.
+            before = module.register_forward_pre_hook(
+                self._before, prepend=is_fully_sharded(module), with_kwargs=True
+            )
             after = module.register_forward_hook(self._after, with_kwargs=True)
             self._handles += [before, after]
         return self

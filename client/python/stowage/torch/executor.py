@@ -25,7 +25,7 @@ from stowage.torch.saved_tensors import FirstRun
 from stowage.torch.stage import Call, Stage, input_slots
 from stowage.torch.structure import take_tensors, tensors_of
 from stowage.torch.transfers import Transfers
-from stowage.torch.values import InputView, Saved, Value, tensor_of
+from stowage.torch.values import InputView, Saved, Value, is_alias, tensor_of
 
 
 class Observed(NamedTuple):
@@ -158,13 +158,17 @@ class Pass:
                 (slot, numbers.setdefault(id(tensors[slot]), len(numbers)))
                 for slot in input_slots(tensors, chain_slots)
             ]
+        before = self._values[stage - 1]
+        if self._stages[stage - 1].is_sharded:
+            chain = _aliases(tensors, before)
+            if chain or self._program.plain[stage]:
+                return chain
         returned = self._returned
         chain = [
             (slot, returned[id(tensor)])
             for slot, tensor in enumerate(tensors)
             if id(tensor) in returned
         ]
-        before = self._values[stage - 1]
         # An id can be that of another tensor, once the output is gone.
         is_same = bool(chain)
         if chain and before is not None and before.tensors is not None:
@@ -313,3 +317,13 @@ class Pass:
         if all(size.saved for size in self._sizes):
             self._observed(self._sizes)
             self._observed = None
+
+
+def _aliases(tensors: Sequence[Tensor], value: Value | None) -> list[tuple[int, int]]:
+    """Slots of the tensors that are outputs of the value, and the indices of these."""
+    outputs = value.outputs() if value is not None else []
+    found = (
+        (slot, next((i for i, output in enumerate(outputs) if is_alias(tensor, output)), -1))
+        for slot, tensor in enumerate(tensors)
+    )
+    return [(slot, index) for slot, index in found if index >= 0]

@@ -15,18 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from stowage.answer import Answer
-from stowage.errors import BudgetError, InfeasibleError, NotAChainError, StowageError
-from stowage.local import memory_range, solve
+from stowage.errors import InfeasibleError, NotAChainError, StowageError
+from stowage.local import solve
 from stowage.model import Chain, Platform, Schedule
 from stowage.native import format_bytes
-from stowage.planner import Planned, plan
-from stowage.torch.best_plan import best_plan, least_memory
-from stowage.torch.budget import (
-    MemoryUse,
-    bytes_of,
-    device_memory,
-    memory_use,
-)
+from stowage.planner import plan
+from stowage.torch.budget import MemoryUse, memory_use
+from stowage.torch.common_profile import common_profile
 from stowage.torch.comparison import (
     PlainSteps,
     compare_steps,
@@ -40,16 +35,25 @@ from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.link import measure_link
 from stowage.torch.model_state import refuse_lazy, unchanged
 from stowage.torch.other_sizes import OtherSizes
+from stowage.torch.planning import Solving, budget_of, find_plan
 from stowage.torch.profile_file import ProfileFile
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
 from stowage.torch.progress import progress_bar
-from stowage.torch.route import IN_TURN_SOLVER, PLAIN, RUNS, Route, choose_route
-from stowage.torch.sharding import refuse_sharded, without_collectives
+from stowage.torch.ranks import Ranks
+from stowage.torch.route import IN_TURN_SOLVER, RUNS, Route
+from stowage.torch.sharding import (
+    is_fully_sharded,
+    ranks_of,
+    refuse_parts,
+    settle,
+    without_collectives,
+    wrapper_of,
+)
 from stowage.torch.stage import Stage
 from stowage.torch.structure import tensors_of
 from stowage.torch.transfers import transfers_for
-from stowage.torch.workload import Progress, Workload, metered_step, seconds_of_step
+from stowage.torch.workload import Workload, metered_step, seconds_of_step
 
 _log = logging.getLogger("stowage")
 _fitted: weakref.WeakKeyDictionary[nn.Module, Fitted] = weakref.WeakKeyDictionary()
@@ -113,7 +117,8 @@ def fit(
     for a schedule; and puts it in the place of the layers' forwards. Parameters, gradients,
     buffers, modes, hooks, the sample and random numbers are afterwards what they were, also where
     it raises. A model that was fitted is fitted anew; one that shares layers with this one gets its
-    own forwards back.
+    own forwards back. Where `fully_shard` or DistributedDataParallel has spread the model over
+    processes, all of them call this, and share one plan.
 
     Args:
         model: in the mode (train or eval) and on the device in which it will run.
@@ -145,13 +150,18 @@ def fit(
 
     Raises:
         NotAChainError: the layers are none, or something is sharded or wrapped for several
-            processes; says what is in the way, and what to do.
+            processes in a way that is not supported; says what is in the way, and what to do.
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
-    refuse_sharded(model)
+    wrapper = wrapper_of(model)
+    model = _unwrapped(model)
+    settle(model)
+    ranks = ranks_of(model, wrapper)
     _check_call(model, sample, optimizer, plan_options)
     _check_run(run, offload)
+    if any(map(is_fully_sharded, model.modules())):
+        run, offload = _check_sharded(run, offload)
     if run == "torch":
         offload, solver = False, IN_TURN_SOLVER if solver == "auto" else solver
     refuse_lazy(model)
@@ -171,16 +181,20 @@ def fit(
         selective,
         run,
         measure,
-        verbose,
+        verbose and ranks.is_first,
         plan_options,
+        ranks,
+        # Buckets are another copy of the gradients.
+        gradient_copies=1 if getattr(wrapper, "gradient_as_bucket_view", True) else 2,
     )
-    try:
-        done = _fit(model, wishes, measures_anew=False)
-    except _OutdatedError as error:
-        _log.info("%s; measures anew", error)
-        done = _fit(model, wishes, measures_anew=True)
+    with ranks.telling():
+        try:
+            done = _fit(model, wishes, measures_anew=False)
+        except _OutdatedError as error:
+            _log.info("%s; measures anew", error)
+            done = _fit(model, wishes, measures_anew=True)
     _log.info("%s", done)
-    if verbose:
+    if wishes.verbose:
         print(done, file=sys.stderr)
     return done
 
@@ -205,6 +219,8 @@ class _Wishes:
     measure: bool
     verbose: bool
     plan_options: Mapping[str, Any]
+    ranks: Ranks
+    gradient_copies: int
 
 
 class _OutdatedError(StowageError):
@@ -213,20 +229,26 @@ class _OutdatedError(StowageError):
 
 def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
     device = _device_of(model)
-    work = Workload(_caller(model, wishes.sample), wishes.loss, device, tensors_of(wishes.sample))
+    ranks = wishes.ranks
+    sample = tensors_of(wishes.sample)
+    work = Workload(_caller(model, wishes.sample), wishes.loss, device, sample, ranks=ranks)
     found = _discover(model, work, wishes.layers)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
+    for stage in stages:
+        refuse_parts(stage.name, stage.modules)
+    _refuse_unlike(found.names, sample, ranks)
     with progress_bar("stowage", enabled=wishes.verbose) as progress:
         profiler = Profiler(model, stages, found.input_slots, work, progress)
         measured = _measured(model, profiler, stages, work, wishes, measures_anew=measures_anew)
         profile = measured.profile
-        use = memory_use(model, wishes.optimizer, wishes.optimizer_copies)
+        copies = wishes.optimizer_copies, wishes.gradient_copies
+        use = memory_use(model, wishes.optimizer, *copies)
         platform = Platform(memory_bytes=0)
         if wishes.offload or (wishes.offload is None and device.type == "cuda"):
             platform = measure_link(platform, device)
-        solving = _Solving(
+        solving = Solving(
             profile,
             platform,
             wishes.solver,
@@ -234,9 +256,15 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
             wishes.plan_cache,
             wishes.plan_options,
         )
-        total, budget = _budget(wishes.memory, wishes.activations, solving, use, device)
+        budgets = ranks.together(
+            lambda: budget_of(wishes.memory, wishes.activations, solving, use, device)
+        )
+        budget = min(activations for _, activations in budgets)
+        total = use.total + budget
         try:
-            planned, route = _planned(solving, budget, use, wishes.run, progress)
+            planned, route = ranks.first(
+                lambda: find_plan(solving, budget, use, wishes.run, progress)
+            )
         except InfeasibleError as error:
             if not measured.is_saved:
                 raise
@@ -297,14 +325,16 @@ def _measured(
     *,
     measures_anew: bool,
 ) -> _Measured:
-    file = None
+    file, ranks = None, wishes.ranks
     if wishes.plan_cache is not None:
         file = ProfileFile(wishes.plan_cache, model, stages, work, selective=wishes.selective)
-        profile = None if measures_anew else file.load()
-        if profile is not None:
+        profile = None if measures_anew else file.load(ranks.first(file.read))
+        is_known = not ranks.any_of(profile is None)
+        if is_known and profile is not None:
             return _Measured(profile, file, True, None)
     profile = profiler.run(type(model).__name__, selective=wishes.selective)
-    if file is not None:
+    profile = common_profile(profile, stages, ranks)
+    if file is not None and ranks.is_first:
         file.save(profile)
     return _Measured(profile, file, False, profiler.plain)
 
@@ -313,13 +343,13 @@ def _try(
     model: nn.Module, work: Workload, fitted: Fitted, measured: _Measured, *, measure: bool
 ) -> None:
     """Puts the schedule in place, compares a step with plain training's, and measures steps."""
-    profile = fitted.profile
+    profile, ranks = fitted.profile, work.ranks
     if fitted.answer is None:
         fitted.coordinator.install()
         if measure and measured.is_saved:
             with unchanged(model, work):
                 _, peak = metered_step(work)
-            _refuse_outdated(measured, fitted, peak)
+            _refuse_outdated(measured, fitted, max(ranks.all_of(peak)))
         if measure:
             fitted.measured_seconds = profile.plain_seconds
             fitted.measured_peak_bytes = profile.plain_peak_bytes
@@ -327,7 +357,7 @@ def _try(
     plain = measured.plain
     if measured.is_saved and profile.plain_seconds is not None:
         plain = _plain_steps(model, work, profile.plain_seconds)
-    why_not = why_not_compared(plain)
+    why_not = max(ranks.all_of(why_not_compared(plain)))
     if why_not:
         plain, fitted.notes = None, (*fitted.notes, why_not)
     fitted.coordinator.install()
@@ -335,9 +365,10 @@ def _try(
         return
     with unchanged(model, work):
         loss, peak = metered_step(work)
-        _refuse_outdated(measured, fitted, peak)
+        _refuse_outdated(measured, fitted, max(ranks.all_of(peak)))
         if plain is not None:
-            compare_steps(plain.sums, sums_of(model, loss), plain.rounding)
+            sums, rounding = plain.sums, plain.rounding
+            ranks.together(lambda: compare_steps(sums, sums_of(model, loss), rounding))
         if measure:
             if work.device.type == "cuda":  # where the first step has made workspaces
                 _, peak = metered_step(work)
@@ -366,7 +397,7 @@ _PEAKS_DIFFER = 0.05
 
 def unfit(model: nn.Module) -> None:
     """Gives the model its own forwards back. Nothing happens where it was not fitted."""
-    fitted = _fitted.pop(model, None)
+    fitted = _fitted.pop(_unwrapped(model), None)
     if fitted is not None:
         fitted.coordinator.remove()
 
@@ -381,7 +412,7 @@ def _unfit_parts(model: nn.Module) -> None:
 
 def fitted(model: nn.Module) -> Fitted:
     """What `fit` did to the model. Raises `StowageError` where it was not fitted."""
-    found = _fitted.get(model)
+    found = _fitted.get(_unwrapped(model))
     if found is None:
         raise StowageError("this model was not fitted: call stowage.fit(model, sample, …) first")
     return found
@@ -438,6 +469,36 @@ def _check_call(
         raise StowageError("no parameter of the model needs a gradient: there is nothing to train")
 
 
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """The model itself. Steps that measure it are not the wrapper's, which would reduce."""
+    if isinstance(model, nn.parallel.DistributedDataParallel):
+        return model.module  # type: ignore[no-any-return, unused-ignore]
+    return model
+
+
+def _refuse_unlike(names: Sequence[str], sample: Sequence[Tensor], ranks: Ranks) -> None:
+    """Raises in all processes where one of them would run other layers, or another size."""
+    own = tuple(names), tuple(tuple(tensor.shape) for tensor in sample)
+    first = ranks.all_of(own)[0]
+    unlike = [number for number, each in enumerate(ranks.all_of(own)) if each != first]
+    if unlike:
+        raise StowageError(
+            f"process {unlike[0]} has other layers, or a sample of other sizes, than process 0: "
+            "sharded models run alike in all processes, so pass samples of one size"
+        )
+
+
+def _check_sharded(run: str, offload: bool | None) -> tuple[str, bool]:
+    """`run` and `offload` of a model whose layers are gathered around their calls."""
+    if run == "stowage" or offload:
+        raise StowageError(
+            "run, offload: layers that fully_shard has sharded are gathered for their own "
+            "backward, so each is replayed right before it and nothing is sent to host memory; "
+            "leave run='stowage' and offload=True out"
+        )
+    return "torch", False
+
+
 def _check_run(run: str, offload: bool | None) -> None:
     if run not in RUNS:
         raise ValueError(f"run: is {run!r}; pass one of " + ", ".join(map(repr, RUNS)))
@@ -485,113 +546,3 @@ def _discover(model: nn.Module, work: Workload, layers: Iterable[nn.Module] | No
         found = find_layers(model, lambda: outputs.append(work.forward()), layers)
         work.leaves = leaves_of([work.loss(outputs.pop())])
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Solving:
-    """What schedules are looked for with."""
-
-    profile: Profile
-    platform: Platform  # without its memory
-    solver: str
-    server: str | None
-    plan_cache: str | None
-    plan_options: Mapping[str, Any]
-
-    def ask(self, chain: Chain, memory: int) -> Planned:
-        if self.solver == IN_TURN_SOLVER:
-            # Plan files are named after the chain, and there may be one of another solver.
-            chain = replace(chain, name=f"{chain.name}-{self.solver}")
-        return plan(
-            chain,
-            replace(self.platform, memory_bytes=memory),
-            server=self.server,
-            plan_cache=self.plan_cache,
-            solver=self.solver,
-            **self.plan_options,
-        )
-
-    def in_turn(self) -> _Solving:
-        """For plans that `checkpoint` can run."""
-        return replace(self, solver=IN_TURN_SOLVER, platform=Platform(memory_bytes=0))
-
-    def range_of_activations(self) -> tuple[int, int]:
-        """From the least with which there is a schedule to those of plain training."""
-
-        def ask_here(chain: Chain, memory: int) -> Planned:
-            # The cache is for the schedule that is used.
-            found = solve(chain, self.platform, memory=memory, solver=self.solver)
-            return Planned(answer=found, source="local solve")
-
-        least, most = memory_range(self.profile.chain)
-        found = least_memory(self.profile, self.platform, ask_here)
-        least = max(least, self.profile.outside_backward_bytes) if found is None else found
-        least += self.profile.outside_bytes
-        if self.profile.plain_peak_bytes is None:
-            return least, max(least, most + self.profile.outside_bytes)
-        return least, max(least, self.profile.plain_peak_bytes)
-
-
-def _budget(
-    memory: int | str | None,
-    activations: int | str | None,
-    solving: _Solving,
-    use: MemoryUse,
-    device: torch.device,
-) -> tuple[int, int]:
-    """Bytes of the whole job, and of its activations."""
-    if (memory is None) == (activations is None):
-        raise BudgetError("memory, activations: pass one of the two")
-    if activations is not None:
-        if isinstance(activations, str) and activations.strip().endswith("%"):
-            share = bytes_of(activations, "activations", _WHOLE, _RANGE) / _WHOLE
-            least, most = solving.range_of_activations()
-            budget = least + int(share * (most - least))
-        else:
-            budget = bytes_of(activations, "activations", 0, _RANGE)
-        return use.total + budget, budget
-    whole = device_memory(device)
-    total = bytes_of(memory, "memory", whole, "the device's memory")  # type: ignore[arg-type]
-    if total <= use.total:
-        raise BudgetError(
-            f"memory: is {format_bytes(total)}; weights, gradients and the optimizer's state alone "
-            f"take {format_bytes(use.total)}"
-        )
-    return total, total - use.total
-
-
-_WHOLE = 1 << 40  # of which a share is taken
-_RANGE = "the range from the least with which there is a schedule to plain training's"
-
-
-def _planned(
-    solving: _Solving, budget: int, use: MemoryUse, run: str, progress: Progress
-) -> tuple[Planned | None, Route]:
-    """The plan and how it is run; None where plain training fits, or is no worse."""
-    profile, solver = solving.profile, solving.solver
-    plain = profile.plain_peak_bytes
-    is_free = solver == "auto" or run == "torch"
-    if is_free and plain is not None and plain <= budget:
-        return None, PLAIN
-    progress("solving", 1.0)
-    memory = max(0, budget - profile.outside_bytes)
-    found = best_plan(profile, solving.platform, memory, solving.ask)
-    if isinstance(found, Planned):
-
-        def find_in_turn() -> Planned | None:
-            alone = solving.in_turn()
-            in_turn = best_plan(profile, alone.platform, memory, alone.ask)
-            return in_turn if isinstance(in_turn, Planned) else None
-
-        return choose_route(run, solver, len(profile.chain.stages), found, find_in_turn)
-    activations = profile.outside_bytes + max(found or 0, profile.outside_backward_bytes)
-    if is_free and plain is not None:
-        activations = min(activations, plain)
-    least = use.total + activations
-    raise InfeasibleError(
-        f"no schedule of {solver} fits into {format_bytes(budget)} of activations; the least that "
-        f"works is activations={activations} ({format_bytes(activations)}), or memory={least} "
-        f"({format_bytes(least)}), of which {format_bytes(use.total)} are weights, gradients and "
-        "the optimizer's state",
-        minimum_memory_bytes=least,
-    )

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from stowage.errors import StowageError
 from stowage.torch.replay import RandomStates, same_content
+from stowage.torch.sharding import settle
 from stowage.torch.structure import tensors_of
 from stowage.torch.workload import Workload
 
@@ -47,8 +48,10 @@ def same_state(model: nn.Module, work: Workload | None = None) -> Iterator[None]
         with watched:
             yield
     except BaseException:
+        settle(model, failed=True)
         state.restore()
         raise
+    settle(model)
     lost = state.restore()
     if lost:
         raise StowageError(

@@ -39,7 +39,7 @@ _log = logging.getLogger("stowage")
 _FORMAT = 1
 _SWITCHES = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled")
 _UNREADABLE = (
-    *(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError),
+    *(ValueError, LookupError, TypeError, AttributeError, RecursionError),
     StowageError,
 )
 _SIMPLE = (bool, int, float, str, type(None), torch.dtype)
@@ -70,19 +70,30 @@ class ProfileFile:
         digest = hashlib.sha256(json.dumps(self._of, sort_keys=True).encode()).hexdigest()
         self.path = pathlib.Path(directory) / f"{type(model).__name__}-{digest[:16]}.profile.json"
 
-    def load(self) -> Profile | None:
+    def read(self) -> bytes | None:
+        """Its content; None: there is none that can be read."""
         try:
-            content = json.loads(self.path.read_bytes())
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _log.warning("%s is of no use: %s", self.path, error)
+            return None
+
+    def load(self, read: bytes | None) -> Profile | None:
+        """The profile of what was read."""
+        if read is None:
+            return None
+        try:
+            content = json.loads(read)
             if content["format"] != _FORMAT or content["of"] != self._of:
                 return None
             profile = _profile_of(content)
             memory_range(profile.memory.lean(profile.chain))  # raises where it is not valid
-            ways = [[_way_of(way) for way in of_stage] for of_stage in content["ways"]]
+            ways = [[way_of(way) for way in of_stage] for of_stage in content["ways"]]
             counts = [len(stage.save_options) for stage in profile.chain.stages]
             if counts != [len(of_stage) for of_stage in ways] or len(counts) != len(self._stages):
                 return None
-        except FileNotFoundError:
-            return None
         except _UNREADABLE as error:
             _log.warning("%s is of no use: %s", self.path, error)
             return None
@@ -95,7 +106,7 @@ class ProfileFile:
             "format": _FORMAT,
             "of": self._of,
             **_content_of(profile),
-            "ways": [[_content_of_way(way) for way in stage.ways] for stage in self._stages],
+            "ways": [[content_of_way(way) for way in stage.ways] for stage in self._stages],
         }
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,6 +126,7 @@ def _of_torch(work: Workload) -> dict[str, Any]:
     return {
         "stowage": stowage.__version__,
         "torch": torch.__version__,
+        "processes": work.ranks.count,
         "device": [kind, name, torch.get_num_threads() if kind == "cpu" else 0],
         "default type": str(torch.get_default_dtype()),
         "autocast": [torch.is_autocast_enabled(kind), str(torch.get_autocast_dtype(kind))],
@@ -253,7 +265,8 @@ def _dtype_of(text: str) -> torch.dtype:
     return dtype
 
 
-def _content_of_way(way: Way) -> dict[str, Any]:
+def content_of_way(way: Way) -> dict[str, Any]:
+    """What `way_of` reads."""
     return {
         "name": way.name,
         "operators": [str(operator) for operator in way.operators],
@@ -262,7 +275,8 @@ def _content_of_way(way: Way) -> dict[str, Any]:
     }
 
 
-def _way_of(content: dict[str, Any]) -> Way:
+def way_of(content: dict[str, Any]) -> Way:
+    """Raises where the content is damaged."""
     kept, length = set(content["kept"]), len(content["operators"])
     if not all(leader in kept and leader < number < length for number, leader in content["joined"]):
         raise ValueError("an operator is joined to one that is not kept")

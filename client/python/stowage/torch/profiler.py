@@ -84,7 +84,7 @@ class Profiler:
             chain = _timed(bytes_of.chain(name), seconds)
             if selective:
                 options = find_ways(chain.stages, *self._walk, repeats)
-                chain = _with_options(chain, options)
+                chain = _with_options(chain, bytes_of.gathers.added_to_options(options))
         if plain:
             chain = _within(chain, plain.seconds)
         memory = ChainMemory(

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from stowage.torch.attributes import SIMPLE, Attributes, Read, changed
-from stowage.torch.values import parts_of
+from stowage.torch.values import parts_of, storage_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ class Snapshot:
     modules: list[nn.Module] = field(default_factory=list)
     before: list[Read] = field(default_factory=list)  # attributes, by module
     after: list[Read] = field(default_factory=list)
-    # Parameters, their versions and addresses after the run.
+    # Parameters, their versions and places in memory after the run.
     parameters: list[nn.Parameter | None] = field(default_factory=list)
-    versions: list[tuple[int, int]] = field(default_factory=list)
+    versions: list[tuple[int, tuple[int, int]]] = field(default_factory=list)
     # Arguments, and their versions before the run: one that writes them cannot be repeated.
     arguments: list[tuple[Tensor, int]] = field(default_factory=list)
     all_buffers: list[tuple[nn.Module, str, Tensor, int]] = field(default_factory=list)
@@ -323,9 +323,16 @@ def _parameters(modules: Iterable[nn.Module]) -> list[nn.Parameter | None]:
     return [parameter for module in modules for parameter in module._parameters.values()]
 
 
-def _versions(parameters: Iterable[nn.Parameter | None]) -> list[tuple[int, int]]:
+def _versions(parameters: Iterable[nn.Parameter | None]) -> list[tuple[int, tuple[int, int]]]:
     return [
-        (parameter._version, parameter.data_ptr())
+        (parameter._version, _memory_of(parameter))
         for parameter in parameters
         if parameter is not None
     ]
+
+
+def _memory_of(parameter: nn.Parameter) -> tuple[int, int]:
+    """The storage itself, which is made anew at another address where layers are sharded."""
+    if type(parameter) is nn.Parameter and parameter.layout is torch.strided:
+        return storage_key(parameter), int(parameter.storage_offset())
+    return 0, parameter.data_ptr()

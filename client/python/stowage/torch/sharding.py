@@ -1,23 +1,27 @@
-"""Refuses models that are spread over several processes, by name and before anything runs.
+"""Models that are spread over several processes: which share a plan, and which are refused.
 
-Each process measures and plans for itself. Where parameters are gathered around a call, or layers
-talk to other processes, each would repeat layers of its own choice, and their collectives would
-meet the wrong ones.
+Layers that `fully_shard` (FSDP2) has sharded are gathered by hooks around each call, inside of
+which their forwards are replaced. A replay right before the layer's backward finds it gathered for
+that, so it talks to nobody; other replays would have to gather it again. Where layers themselves
+talk to other processes, as tensor parallel ones do, each process would repeat that by a plan of its
+own, and their collectives would meet the wrong ones.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.module_tracker import ModuleTracker
 
 from stowage.errors import NotAChainError
+from stowage.torch.ranks import Ranks
 
 _CHECKPOINT = "call torch.utils.checkpoint in its layers in place of stowage.fit"
 _WRAP_LATER = "fit the model and wrap it then, as in DistributedDataParallel(model)"
@@ -25,35 +29,69 @@ _WRAP_LATER = "fit the model and wrap it then, as in DistributedDataParallel(mod
 # By class, among a module's bases: what it does, and the remedy. By name, so that nothing of
 # torch.distributed has to be imported; the first that fits counts.
 _MODULES = {
-    "DistributedDataParallel": ("is wrapped in DistributedDataParallel", _WRAP_LATER),
+    "DistributedDataParallel": (
+        "is wrapped in DistributedDataParallel",
+        "wrap the whole model, and fit that",
+    ),
     "DataParallel": (
         "is wrapped in DataParallel, whose copies would share one schedule",
         "use DistributedDataParallel: " + _WRAP_LATER,
     ),
-    "FSDPModule": ("is sharded by fully_shard (FSDP2)", _CHECKPOINT),
-    "FullyShardedDataParallel": ("is sharded by FullyShardedDataParallel (FSDP1)", _CHECKPOINT),
+    "ReplicateModule": ("is wrapped by replicate", "use DistributedDataParallel: " + _WRAP_LATER),
+    "FullyShardedDataParallel": (
+        "is sharded by FullyShardedDataParallel (FSDP1)",
+        "use fully_shard (FSDP2) on each layer",
+    ),
 }
 _TENSORS = {
     "DTensor": (
         "is a DTensor, as parallelize_module and distribute_tensor make them",
         _CHECKPOINT,
     ),
-    "FlatParameter": ("is sharded by FullyShardedDataParallel (FSDP1)", _CHECKPOINT),
+    "FlatParameter": _MODULES["FullyShardedDataParallel"],
 }
 _COLLECTIVES = {"c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd"}
 
 
-def refuse_sharded(model: nn.Module) -> None:
-    """Raises `NotAChainError` that names the first part that is sharded or wrapped."""
+def wrapper_of(model: nn.Module) -> Any:
+    """The DistributedDataParallel that is the model, or that wraps it; None: none does.
+
+    Raises `NotAChainError` where it wraps a part, or expects the same graph in each backward.
+    """
+    if _is_a(type(model), "DistributedDataParallel"):
+        found: Any = model
+    else:
+        found = _wrapper_elsewhere(model) if _is_initialized() else None
+    if found is not None and getattr(found, "static_graph", False):
+        raise _error(
+            "", "is wrapped in DistributedDataParallel with static_graph=True", _WRAP_LATER
+        )
+    return found
+
+
+def ranks_of(model: nn.Module, wrapper: Any = None) -> Ranks:
+    """The processes that share the plan of `model`, which `wrapper` wraps.
+
+    Raises `NotAChainError` that names the first part that is sharded or wrapped otherwise.
+    """
+    meshes: dict[Any, str] = {}  # by mesh: a parameter that is sharded over it
     for name, module in model.named_modules():
         _refuse(name, type(module), _MODULES)
-        tensors = [*module._parameters.items(), *module._buffers.items()]
-        for of_tensor, tensor in tensors:
+        for of_tensor, tensor in (*module._parameters.items(), *module._buffers.items()):
             path = f"{name}.{of_tensor}" if name else of_tensor
-            _refuse(path, type(tensor), _TENSORS)
             # What the original parameters are where FSDP1 keeps them (use_orig_params).
             if getattr(tensor, "_fsdp_flattened", False):
                 raise _error(path, *_TENSORS["FlatParameter"])
+            if not (is_sharded(tensor) and _is_gathered_by_hooks(model, name)):
+                _refuse(path, type(tensor), _TENSORS)
+                continue
+            if tensor.device.type != tensor.device_mesh.device_type:
+                raise _error(
+                    path,
+                    "is sharded into host memory (CPUOffloadPolicy)",
+                    "leave the policy out; the activations need less memory under stowage.fit",
+                )
+            meshes.setdefault(tensor.device_mesh, path)
         if isinstance(module, nn.SyncBatchNorm) and module.training and _has_others():
             raise _error(
                 name,
@@ -61,14 +99,115 @@ def refuse_sharded(model: nn.Module) -> None:
                 "use BatchNorm, or torch.utils.checkpoint in parts without it, in place of "
                 "stowage.fit",
             )
-    if _is_initialized():
-        _refuse_wrapped_elsewhere(model)
+    _refuse_without_reduction(model)
+    if len(meshes) > 1:
+        first, second, *_ = meshes.values()
+        raise _error(
+            second, f"is sharded over another mesh than {first}", "shard all layers over one mesh"
+        )
+    if wrapper is not None:
+        return Ranks([wrapper.process_group])
+    return Ranks([mesh.get_group(dim) for mesh in meshes for dim in range(mesh.ndim)])
+
+
+def is_sharded(tensor: Any) -> bool:
+    """Whether it is a DTensor, of which this process has a part."""
+    return _is_a(type(tensor), "DTensor")
+
+
+def part_of(tensor: Tensor) -> Tensor:
+    """What this process has of it, detached."""
+    with torch.no_grad():
+        return tensor.detach().to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined, no-any-return, unused-ignore]
+
+
+def is_fully_sharded(module: nn.Module) -> bool:
+    """Whether hooks gather the module's parameters around each call."""
+    return _is_a(type(module), "FSDPModule")
+
+
+def is_gathered(module: nn.Module) -> bool:
+    """Whether no parameter of the module is a part. Requires: is_fully_sharded(module)."""
+    return not any(map(is_sharded, module.parameters()))
+
+
+def settle(model: nn.Module, *, failed: bool = False) -> None:
+    """Has parameters sharded that a forward without a backward, or one that raised, has left whole.
+
+    What is left of the gradients of whole parameters is dropped.
+    """
+    modules = [module for module in model.modules() if is_fully_sharded(module)]
+    whole = [p for m in modules for p in m.parameters() if not is_sharded(p)]
+    if not modules or not (whole or failed):
+        return
+    for parameter in whole:
+        parameter.grad = None
+    gradients = [(p, p.grad) for p in model.parameters() if is_sharded(p)]
+    for module in modules:
+        if failed and hasattr(module, "reset_iter_state"):
+            # It is not the root, or never ran.
+            with contextlib.suppress(RuntimeError, AttributeError):
+                module.reset_iter_state()  # type: ignore[operator, unused-ignore]
+        module.reshard()  # type: ignore[operator, unused-ignore]
+    for parameter, gradient in gradients:
+        parameter.grad = gradient
+
+
+def refuse_parts(name: str, modules: Sequence[nn.Module]) -> None:
+    """Raises `NotAChainError` where a stage's modules are sharded as no replay can follow."""
+    sharded = [module for module in modules if is_fully_sharded(module)]
+    if sharded and len(modules) > 1:
+        raise _error(
+            name,
+            "run as one, since a layer changes its input in place, and are sharded one by one",
+            "use inplace=False there",
+        )
+    for module in modules:
+        for inner, part in module.named_modules():
+            if part is not module and is_fully_sharded(part):
+                raise _error(
+                    f"{name}.{inner}",
+                    f"is sharded by fully_shard inside of the layer {name}",
+                    f"call fully_shard on {name} in place of its parts",
+                )
+        if sharded and "_compiled_call_impl" in vars(module):
+            raise _error(
+                name,
+                "is compiled by Module.compile() with the hooks of fully_shard",
+                "compile its forward alone, as in layer.forward = torch.compile(layer.forward)",
+            )
+
+
+def _refuse_without_reduction(model: nn.Module) -> None:
+    """Raises where gradients stay whole, and those of steps that measure would stay among them."""
+    for name, module in model.named_modules():
+        if is_fully_sharded(module):
+            groups = module._get_fsdp_state()._fsdp_param_groups  # type: ignore[operator, union-attr, unused-ignore]
+            if not all(getattr(group, "reduce_grads", True) for group in groups):
+                raise _error(
+                    name,
+                    "does not reduce its gradients, as between two micro-batches",
+                    "call set_requires_gradient_sync(True), and stowage.fit then",
+                )
+
+
+def _is_gathered_by_hooks(model: nn.Module, name: str) -> bool:
+    """Whether fully_shard has been called on the module of this name, or on one around it."""
+    module = model
+    found = is_fully_sharded(module)
+    for part in name.split(".") if name else ():
+        module = module._modules[part]  # type: ignore[assignment, unused-ignore]
+        found = found or is_fully_sharded(module)
+    return found
+
+
+def _is_a(kind: type, name: str) -> bool:
+    return any(base.__name__ == name for base in kind.__mro__)
 
 
 def _refuse(name: str, kind: type, table: dict[str, tuple[str, str]]) -> None:
-    bases = {base.__name__ for base in kind.__mro__}
     for base, (what, remedy) in table.items():
-        if base in bases:
+        if _is_a(kind, base):
             raise _error(name, what, remedy)
 
 
@@ -76,16 +215,20 @@ def _error(name: str, what: str, remedy: str) -> NotAChainError:
     return NotAChainError(f"{name or 'the model'} {what}: {remedy}")
 
 
-def _refuse_wrapped_elsewhere(model: nn.Module) -> None:
-    """DistributedDataParallel leaves no mark on the module that it wraps."""
+def _wrapper_elsewhere(model: nn.Module) -> Any:
+    """The DistributedDataParallel around the model, on which it leaves no mark."""
     modules = set(model.modules())
     if not any(_wrappers(modules)):
-        return
+        return None
     gc.collect()  # a wrapper is part of cycles, and may be one that nobody has any more
+    found = None
     for wrapper in _wrappers(modules):
-        names = {module: name for name, module in model.named_modules()}
-        name = names.get(wrapper.module, "")
-        raise _error(name, *_MODULES["DistributedDataParallel"])
+        if wrapper.module is not model:
+            names = {module: name for name, module in model.named_modules()}
+            name = names.get(wrapper, names.get(wrapper.module, ""))
+            raise _error(name, *_MODULES["DistributedDataParallel"])
+        found = wrapper
+    return found
 
 
 def _wrappers(modules: set[nn.Module]) -> Iterable[Any]:
@@ -126,10 +269,11 @@ class _Refusing(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-igno
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        for kind in types:
-            if any(base.__name__ == "DTensor" for base in kind.__mro__):
+        has_parts = any(_is_a(kind, "DTensor") for kind in types)
+        talks = getattr(func, "namespace", "") in _COLLECTIVES
+        if (has_parts or talks) and not _is_of_fully_shard():
+            if has_parts:
                 raise _error(self._name(), "computes with DTensors", _CHECKPOINT)
-        if getattr(func, "namespace", "") in _COLLECTIVES:
             raise _error(
                 self._name(),
                 f"talks to other processes ({func}) in its "
@@ -145,3 +289,13 @@ class _Refusing(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-igno
         begin = f"{self._root}."
         inside = [path for path in self._tracker.parents if path.startswith(begin)]
         return max(inside, key=len, default="").removeprefix(begin)
+
+
+def _is_of_fully_shard() -> bool:
+    """Whether a hook of fully_shard is what runs."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("torch.distributed.fsdp."):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from stowage.torch.kept_results import HandOn, Keep, Way
 from stowage.torch.replay import Context, Replay, Snapshot
 from stowage.torch.saved_tensors import Complete, Note, ReplayRun
+from stowage.torch.sharding import is_fully_sharded
 from stowage.torch.structure import put_tensors, tensors_of
 from stowage.torch.values import Saved, Value, storage_keys
 
@@ -29,6 +30,8 @@ class Stage:
         # A replay may end once it has saved all. Not where the layer's code hides that.
         self.can_stop = True
         self.ways: tuple[Way, ...] = ()  # the save options of its profile
+        # Hooks gather its parameters around each call, and hand on aliases of its arguments.
+        self.is_sharded = any(map(is_fully_sharded, modules))
 
     def run(self, args: Any, kwargs: Any) -> Any:
         output = self.forwards[0](*args, **kwargs)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from stowage.errors import NotAChainError
 from stowage.model import Chain
 from stowage.model import Stage as ChainStage
+from stowage.torch.gathers import Gathers, made_gradients
 from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.meter import MemoryMeter, Span
 from stowage.torch.other_sizes import Signature, signature_of
@@ -35,6 +36,7 @@ class Bytes(Walk):
         self.notes: list[str] = []
         self.input: Signature = ()
         self._names = {id(p): name for name, p in model.named_parameters()}
+        self.gathers = Gathers(model, self.stages)
         self._meter = MemoryMeter(self.work.device)
         self._kept: dict[int, dict[str, Any]] = {}
         self._input: list[Tensor] = []
@@ -71,7 +73,7 @@ class Bytes(Walk):
     def _measure_what_is_before(self) -> None:
         """The backward of what the model does before its layers, down to its parameters."""
         inputs = [tensor for tensor in self._input if tensor.requires_grad]
-        with self._meter.span("outside backward"):
+        with self.gathers.outside(), self._meter.span("outside backward"):
             if inputs and any(tensor.grad_fn is not None for tensor in inputs):
                 torch.autograd.backward(inputs, [torch.ones_like(tensor) for tensor in inputs])
         self._input = []
@@ -79,6 +81,7 @@ class Bytes(Walk):
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
         facts: dict[str, Any] = {}
         self._kept[number] = facts
+        self.gathers.begin(number)
         if number == 1:
             with self._meter.span("first"):
                 pass
@@ -157,7 +160,7 @@ class Bytes(Walk):
         inputs = [*leaves, *arguments.stage.parameters()]
         self._check_leaves(arguments.stage.name, leaves_of(roots), inputs)
         gradients = [torch.ones_like(root) for root in roots]
-        with self._meter.span(f"backward {number}"):
+        with made_gradients(inputs), self._meter.span(f"backward {number}"):
             # Gradients of parameters are added one by one, as in training.
             torch.autograd.backward(roots, gradients, inputs=inputs)
             roots.clear()
@@ -197,6 +200,8 @@ class Bytes(Walk):
         self.passing_bytes = max(0, self.outside_bytes - max(0, kept))
         outside = spans["outside backward"]
         self.outside_backward_bytes = max(0, outside.peak - outside.before)
+        if self.gathers.is_used:
+            self._add_what_is_gathered()
         stages = [self._stage(number, spans) for number in range(1, len(self._kept) + 1)]
         # The backward of a stage makes the gradient of the value before it.
         gradients = [self._kept[number].get("gradient") for number in range(1, len(stages) + 1)]
@@ -211,6 +216,14 @@ class Bytes(Walk):
             ),
             loss=self._loss_stage(spans),
         )
+
+    def _add_what_is_gathered(self) -> None:
+        gathers = self.gathers
+        # What the layers' neighbours have gathered is sharded again once the loss's backward ends,
+        # here and not in a step.
+        self.passing_bytes = 0
+        self.outside_bytes += gathers.staying - gathers.first + gathers.outside_gradients
+        self.outside_backward_bytes += gathers.outside_gradients
 
     def _stage(self, number: int, spans: dict[str, Span]) -> ChainStage:
         facts = self._kept[number]
@@ -228,15 +241,14 @@ class Bytes(Walk):
             if number < len(self.stages):  # what the last layer returns, the caller may hold
                 unread = min(output, max(0, saved - (replay.after - replay.before)))
             replay_overhead = max(0, replay.peak - replay.before - (saved - unread))
-        self.overheads.append(
-            Overheads(
-                checkpoint=max(0, forward.peak - forward.before - output),
-                save=save_overhead,
-                backward=max(0, backward.peak - backward.before - gradient),
-                unread=unread,
-                replay=replay_overhead,
-            )
+        overheads = Overheads(
+            checkpoint=max(0, forward.peak - forward.before - output),
+            save=save_overhead,
+            backward=max(0, backward.peak - backward.before - gradient),
+            unread=unread,
+            replay=replay_overhead,
         )
+        self.overheads.append(self.gathers.added_to(number, overheads))
         return ChainStage(
             name=self.stages[number - 1].name,
             output_bytes=output,

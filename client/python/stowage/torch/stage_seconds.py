@@ -13,7 +13,7 @@ from torch import Tensor
 from stowage.torch.saved_tensors import Note, OtherRunError
 from stowage.torch.stage import Call
 from stowage.torch.walk import Arguments, Walk
-from stowage.torch.workload import Clock, is_enough
+from stowage.torch.workload import Clock
 
 _T = TypeVar("_T")
 # Of a forward and of a backward, the begin and the end.
@@ -56,7 +56,7 @@ class Seconds(Walk):
         losses: list[Marks] = []
         begin = time.perf_counter()
         while len(losses) <= self._repeats and (
-            not losses or not is_enough(time.perf_counter() - begin)
+            not losses or not self.work.is_enough(time.perf_counter() - begin)
         ):
             loss = self.work.loss(self.walk())
             middle = self._clock.now()

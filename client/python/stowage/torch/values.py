@@ -51,6 +51,19 @@ def has_plain_storage(tensor: Tensor) -> bool:
     )
 
 
+def is_alias(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same elements in the same memory."""
+    return one is other or (
+        has_plain_storage(one)
+        and has_plain_storage(other)
+        and storage_key(one) == storage_key(other)
+        and one.dtype == other.dtype
+        and one.shape == other.shape
+        and one.stride() == other.stride()
+        and bool(one.storage_offset() == other.storage_offset())
+    )
+
+
 @dataclass(slots=True)
 class Block:
     """A storage that can leave the device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from stowage.torch.replay import Context, Snapshot
 from stowage.torch.saved_tensors import FirstRun, Note
 from stowage.torch.stage import Call, Stage, input_slots
 from stowage.torch.structure import put_tensors, take_tensors
-from stowage.torch.values import parts_of, storage_key
+from stowage.torch.values import is_alias, parts_of, storage_key
 from stowage.torch.workload import Progress, Workload
 
 
@@ -216,8 +217,12 @@ class Walk:
         if number == 1:
             chain = list(input_slots(tensors, self._slots))
         else:
-            returned = {id(tensor) for tensor in self.last}
-            chain = [slot for slot, tensor in enumerate(tensors) if id(tensor) in returned]
+            same = is_alias if stage.is_sharded else operator.is_
+            chain = [
+                slot
+                for slot, tensor in enumerate(tensors)
+                if any(same(tensor, output) for output in self.last)
+            ]
         refuse_caches(stage.name, args, kwargs)
         refuse_attributes_of_hooks(stage)
         if not chain:

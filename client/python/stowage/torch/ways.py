@@ -18,6 +18,7 @@ from stowage.errors import InvalidRequestError
 from stowage.model import SaveOption
 from stowage.model import Stage as ChainStage
 from stowage.torch.executor import Pass
+from stowage.torch.gathers import made_gradients
 from stowage.torch.kept_results import Way
 from stowage.torch.meter import MemoryMeter
 from stowage.torch.program import saved_by
@@ -63,7 +64,7 @@ def find_ways(
     seconds = _Seconds(repeats, chain_stages, stages, input_slots, work, progress)
     seconds.walk()
     kinds = [kind for kind in seconds.kinds.values() if kind is not None]
-    if kinds:
+    if work.ranks.any_of(bool(kinds)):  # all processes run the model as often
         sizes = _Bytes(kinds, stages, input_slots, work, progress)
         sizes.measure()
         for kind in kinds:
@@ -219,7 +220,8 @@ class _Bytes(Walk):
         output = sum(storage.nbytes() for storage in distinct(outputs))
         roots, gradients = run.roots(outputs)
         del outputs
-        with self._meter.span(f"backward {number} {option}"):
+        made = made_gradients(run.parameters)
+        with made, self._meter.span(f"backward {number} {option}"):
             torch.autograd.backward(roots, gradients, inputs=[*leaves, *run.parameters])
             del roots
         of_input = [leaf.grad for leaf in leaves if leaf.grad is not None]

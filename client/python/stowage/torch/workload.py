@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from stowage.torch.meter import MemoryMeter
+from stowage.torch.ranks import Ranks
 
 # What is measured several times to be sure is not measured again after so long.
 _ENOUGH_SECONDS = 0.5
@@ -35,17 +36,17 @@ class Workload:
     # known.
     written: list[Tensor] = field(default_factory=list)
     is_known: bool = False
+    ranks: Ranks = field(default_factory=Ranks)  # which run the same steps
+
+    def is_enough(self, seconds: float) -> bool:
+        """Whether what has been measured for so long is not measured once more: in all ranks."""
+        return self.ranks.any_of(seconds >= _ENOUGH_SECONDS)
 
 
 def backward(loss: Tensor) -> None:
     # As where each step's autocast ends before its backward: what it has cast is the step's.
     torch.clear_autocast_cache()
     torch.autograd.backward([loss])
-
-
-def is_enough(seconds: float) -> bool:
-    """Whether what has been measured for so long is not measured once more."""
-    return seconds >= _ENOUGH_SECONDS
 
 
 def synchronize(device: torch.device) -> None:
@@ -88,7 +89,7 @@ def metered_step(work: Workload) -> tuple[float, int]:
 def seconds_of_step(work: Workload) -> float:
     """The median of some steps; of one where it is long."""
     seconds: list[float] = []
-    while not seconds or (len(seconds) < _STEPS and not is_enough(sum(seconds))):
+    while not seconds or (len(seconds) < _STEPS and not work.is_enough(sum(seconds))):
         synchronize(work.device)
         begin = time.perf_counter()
         backward(work.loss(work.forward()))

@@ -32,6 +32,7 @@ def _run(folder: pathlib.Path, name: str, *arguments: str) -> str:
         ("resnet.py", ["--batch=2", "--size=32"], "avgpool"),
         ("decoder.py", ["--layers=4", "--tokens=64"], "model.layers.3"),
         ("ddp.py", ["--layers=4", "--batch=64"], "4"),
+        ("fsdp.py", ["--layers=4", "--tokens=48"], "model.layers.3"),
     ],
 )
 def test_trains_and_reports(
@@ -43,6 +44,6 @@ def test_trains_and_reports(
     assert last_layer in [line.split()[0] for line in lines]
 
 
-@pytest.mark.parametrize("name", ["resnet.py", "decoder.py", "ddp.py"])
+@pytest.mark.parametrize("name", ["resnet.py", "decoder.py", "ddp.py", "fsdp.py"])
 def test_help(name: str, tmp_path: pathlib.Path) -> None:
     assert "--activations" in _run(tmp_path, name, "--help")

@@ -60,6 +60,16 @@ def _shard(*names: str) -> Callable[[nn.Module, DeviceMesh], nn.Module]:
     return shard
 
 
+def _compiled_and_sharded(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    model[3].compile(backend="eager")
+    return _shard("3")(model, mesh)
+
+
+def _with_inplace(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    model.insert(4, nn.ReLU(inplace=True))
+    return _shard("3")(model, mesh)
+
+
 def _fsdp1_inside(model: nn.Module, mesh: DeviceMesh, **options: Any) -> nn.Module:
     model[3] = FullyShardedDataParallel(model[3], device_id=torch.device("cpu"), **options)
     return model
@@ -71,11 +81,6 @@ def _fsdp1_outside(model: nn.Module, mesh: DeviceMesh, **options: Any) -> nn.Mod
 
 def _inside_of_fsdp1(model: nn.Module, mesh: DeviceMesh, **options: Any) -> nn.Module:
     _wrappers.append(_fsdp1_outside(model, mesh, **options))
-    return model
-
-
-def _inside_of_ddp(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
-    _wrappers.append(DistributedDataParallel(model))
     return model
 
 
@@ -104,54 +109,41 @@ def _distributed(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
 
 
 _wrappers: list[nn.Module] = []  # which outlive the call, as a training script's does
-_LAYERS = tuple(str(number) for number in range(9))
 _CHECKPOINT = "torch.utils.checkpoint"
 _WRAP = "fit the model and wrap it then"
+_WHOLE = "wrap the whole model"
+_FULLY_SHARD = "use fully_shard"
 
 # By kind: what makes it of the model, and the begin and the end of the message.
 CASES: dict[str, tuple[Callable[[nn.Module, DeviceMesh], nn.Module], str, str]] = {
-    "fully_shard of the root": (_shard(""), "the model is sharded by fully_shard", _CHECKPOINT),
-    "fully_shard of a layer": (_shard("3"), "3 is sharded by fully_shard", _CHECKPOINT),
-    "fully_shard in a layer": (
-        _shard("2.linear"),
-        "2.linear is sharded by fully_shard",
-        _CHECKPOINT,
-    ),
-    "fully_shard of each layer": (_shard(*_LAYERS), "0 is sharded by fully_shard", _CHECKPOINT),
-    "fully_shard of both": (
-        _shard(*_LAYERS, ""),
-        "the model is sharded by fully_shard",
-        _CHECKPOINT,
-    ),
-    "FSDP1 inside": (_fsdp1_inside, "3 is sharded by FullyShardedDataParallel", _CHECKPOINT),
+    "FSDP1 inside": (_fsdp1_inside, "3 is sharded by FullyShardedDataParallel", _FULLY_SHARD),
     "FSDP1 outside": (
         _fsdp1_outside,
         "the model is sharded by FullyShardedDataParallel",
-        _CHECKPOINT,
+        _FULLY_SHARD,
     ),
     "a part of FSDP1": (
         _inside_of_fsdp1,
         "_flat_param is sharded by FullyShardedDataParallel",
-        _CHECKPOINT,
+        _FULLY_SHARD,
     ),
     "a part of FSDP1 with its parameters": (
         lambda model, mesh: _inside_of_fsdp1(model, mesh, use_orig_params=True),
         "0.linear.weight is sharded by FullyShardedDataParallel",
-        _CHECKPOINT,
+        _FULLY_SHARD,
     ),
     "parallelize_module": (_tensor_parallel, "3.linear.weight is a DTensor", _CHECKPOINT),
     "distribute_module": (_distributed, "3.linear.weight is a DTensor", _CHECKPOINT),
-    "DDP": (
-        lambda model, mesh: DistributedDataParallel(model),
-        "the model is wrapped in DistributedDataParallel",
+    "DDP with a static graph": (
+        lambda model, mesh: DistributedDataParallel(model, static_graph=True),
+        "the model is wrapped in DistributedDataParallel with static_graph=True",
         _WRAP,
     ),
-    "a part in DDP": (_part_in_ddp, "3 is wrapped in DistributedDataParallel", _WRAP),
-    "a part of DDP": (_inside_of_ddp, "the model is wrapped in DistributedDataParallel", _WRAP),
+    "a part in DDP": (_part_in_ddp, "3 is wrapped in DistributedDataParallel", _WHOLE),
     "a part in DDP elsewhere": (
         _part_of_ddp_elsewhere,
         "3 is wrapped in DistributedDataParallel",
-        _WRAP,
+        _WHOLE,
     ),
     "DataParallel": (
         lambda model, mesh: DataParallel(model),
@@ -183,6 +175,53 @@ def test_is_refused_by_name_before_anything_runs(case: str, mesh: DeviceMesh) ->
 
 def _never(module: nn.Module, args: Any) -> None:
     raise AssertionError("the model ran")
+
+
+# By kind: what makes it of the model, and the message, which needs to know the layers.
+PARTS: dict[str, tuple[Callable[[nn.Module, DeviceMesh], nn.Module], str]] = {
+    "part of a layer": (
+        _shard("2.linear", "3"),
+        "2.linear is sharded by fully_shard inside of the layer 2: call fully_shard on 2 in place "
+        "of its parts",
+    ),
+    "compiled with its hooks": (
+        _compiled_and_sharded,
+        "3 is compiled by Module.compile() with the hooks of fully_shard: compile its forward "
+        "alone, as in layer.forward = torch.compile(layer.forward)",
+    ),
+    "layers that run as one": (
+        _with_inplace,
+        "3..4 run as one, since a layer changes its input in place, and are sharded one by one: "
+        "use inplace=False there",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_what_is_sharded_in_parts_is_refused(case: str, mesh: DeviceMesh) -> None:
+    make, message = PARTS[case]
+    model = make(models.make("blocks").model, mesh)
+    with pytest.raises(NotAChainError) as raised:
+        _fit(model)
+    assert str(raised.value) == message
+    assert all(parameter.grad is None for parameter in model.parameters())
+    loss_of(model(models.make("blocks").sample)).backward()  # the model is as it was
+
+
+def test_a_model_in_the_middle_of_micro_batches_is_refused(mesh: DeviceMesh) -> None:
+    model = _shard("2", "3", "")(models.make("blocks").model, mesh)
+    model.set_requires_gradient_sync(False)
+    with pytest.raises(NotAChainError, match="does not reduce its gradients"):
+        _fit(model)
+    model.set_requires_gradient_sync(True)
+    assert _fit(model).answer is not None
+
+
+@pytest.mark.parametrize("arguments", [{"run": "stowage"}, {"offload": True}])
+def test_a_sharded_model_is_run_by_checkpoint_alone(arguments: Any, mesh: DeviceMesh) -> None:
+    model = _shard("2", "3")(models.make("blocks").model, mesh)
+    with pytest.raises(stowage.StowageError, match="leave run='stowage' and offload=True out"):
+        _fit(model, **arguments)
 
 
 def test_a_model_whose_wrapper_is_gone_is_fitted(mesh: DeviceMesh) -> None:
@@ -294,8 +333,6 @@ TOGETHER: dict[str, tuple[Callable[[DeviceMesh], nn.Module], dict[str, Any], str
         {},
         "4 computes with DTensors",
     ),
-    "fully_shard of the root": (lambda mesh: _sharded(mesh, _shard("")), {}, "the model is shar"),
-    "fully_shard of each layer": (lambda mesh: _sharded(mesh, _shard(*_LAYERS)), {}, "0 is shar"),
 }
 
 

@@ -1,0 +1,407 @@
+"""Models that fully_shard or DistributedDataParallel has spread over processes train as without."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import signal
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import models
+import pytest
+import torch
+import torch.distributed
+from models import Example, loss_of
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+import stowage
+
+_BUDGETS = ("40%", "0%")
+
+
+def _layers_of(model: nn.Module) -> nn.ModuleList | nn.Sequential:
+    if hasattr(model, "transformer"):
+        return model.transformer.h
+    return model.model.layers if hasattr(model, "model") else model
+
+
+def _shard(
+    example: str = "gpt2", *, root: bool = True, **options: Any
+) -> Callable[[DeviceMesh], Example]:
+    def make(mesh: DeviceMesh) -> Example:
+        found = models.make(example)
+        for layer in _layers_of(found.model):
+            fully_shard(layer, mesh=mesh, **options)
+        if root:
+            fully_shard(found.model, mesh=mesh, **options)
+        return found
+
+    return make
+
+
+def _shard_root(mesh: DeviceMesh) -> Example:
+    found = models.make("gpt2")
+    fully_shard(found.model, mesh=mesh)
+    return found
+
+
+def _shard_neighbours(mesh: DeviceMesh) -> Example:
+    found = models.make("llama")
+    fully_shard(found.model.model.embed_tokens, mesh=mesh)
+    fully_shard(found.model.lm_head, mesh=mesh)
+    for layer in found.model.model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(found.model, mesh=mesh)
+    return found
+
+
+def _freeze_some(mesh: DeviceMesh) -> Example:
+    found = models.make("gpt2")
+    for layer in _layers_of(found.model)[:2]:
+        layer.attn.requires_grad_(False)
+    for layer in _layers_of(found.model):
+        fully_shard(layer, mesh=mesh)
+    fully_shard(found.model, mesh=mesh)
+    return found
+
+
+def _compile_forwards(mesh: DeviceMesh) -> Example:
+    found = _shard("blocks")(mesh)
+    for layer in found.model:
+        layer.forward = torch.compile(layer.forward, backend="aot_eager")
+    return found
+
+
+def _wrap(**options: Any) -> Callable[[DeviceMesh], Example]:
+    def make(mesh: DeviceMesh) -> Example:
+        found = models.make("gpt2")
+        return Example(DistributedDataParallel(found.model, **options), found.sample)
+
+    return make
+
+
+@dataclass(frozen=True)
+class Case:
+    make: Callable[[DeviceMesh], Example]
+    shape: tuple[int, ...] = (2,)
+    run: str = "torch"
+
+
+_LOW = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+CASES = {
+    "each layer and the root": Case(_shard()),
+    "each layer": Case(_shard("blocks", root=False)),
+    "the root": Case(_shard_root),
+    "not after the forward": Case(_shard(reshard_after_forward=False)),
+    "always after the forward": Case(_shard(reshard_after_forward=True)),
+    "neighbours": Case(_shard_neighbours),
+    "some frozen": Case(_freeze_some),
+    "mixed precision": Case(_shard("llama", mp_policy=_LOW)),
+    "compiled forwards": Case(_compile_forwards),
+    "four processes": Case(_shard(), (4,)),
+    "replicas of two": Case(_shard("llama"), (2, 2)),
+    "DDP": Case(_wrap(), run=""),
+    "DDP with views": Case(_wrap(gradient_as_bucket_view=True), run=""),
+    "DDP with unused": Case(_wrap(find_unused_parameters=True), run=""),
+}
+
+
+def _train(example: Example, rank: int) -> list[Any]:
+    """Losses, clipped norms of gradients, and sums of the parameters of a few steps."""
+    model = example.model
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    torch.manual_seed(rank)
+    seen: list[Any] = []
+    for _ in range(3):
+        for micro_batch in range(2):
+            with _no_sync(model, micro_batch == 0):
+                loss = loss_of(example.forward())
+                (loss / 2).backward()
+            seen.append(loss.item())
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        seen.append(_whole(norm))
+        optimizer.step()
+        optimizer.zero_grad()
+    return [*seen, *(float(_part(p).double().sum()) for p in model.parameters())]
+
+
+@contextlib.contextmanager
+def _no_sync(model: nn.Module, is_first: bool) -> Any:
+    if isinstance(model, DistributedDataParallel):
+        with model.no_sync() if is_first else contextlib.nullcontext():
+            yield
+        return
+    if hasattr(model, "set_requires_gradient_sync"):
+        model.set_requires_gradient_sync(not is_first)
+    yield
+
+
+def _part(tensor: Tensor) -> Tensor:
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _whole(tensor: Tensor) -> float:
+    return float(tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor)
+
+
+def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
+    arguments = {"activations": "15%", "loss": loss_of, "verbose": False, **more}
+    return stowage.fit(example.model, example.sample, **arguments)
+
+
+def _failures(case: Case, mesh: DeviceMesh, rank: int) -> list[str]:
+    torch.manual_seed(0)
+    plain = _train(case.make(mesh), rank)
+    found = []
+    for budget in _BUDGETS:
+        torch.manual_seed(0)
+        example = case.make(mesh)
+        torch.manual_seed(rank)
+        fitted = _fit(example, activations=budget)
+        gradients = [n for n, p in example.model.named_parameters() if p.grad is not None]
+        if gradients:
+            found.append(f"{budget}: {gradients[0]} has a gradient")
+        if _train(example, rank) != plain:
+            found.append(f"{budget}: other gradients")
+        report = stowage.report(example.model)
+        if not any(layer.kept != "all" for layer in report.layers):
+            found.append(f"{budget}: nothing is recomputed")
+        if case.run and fitted.route.run != case.run:
+            found.append(f"{budget}: {fitted.route}")
+        if (fitted.measured_peak_bytes or 0) > 1.05 * fitted.activations:
+            found.append(f"{budget}: {fitted.measured_peak_bytes} of {fitted.activations}")
+        schedules = _gathered(None if fitted.answer is None else fitted.answer.schedule)
+        if fitted.answer is not None and any(other != schedules[0] for other in schedules):
+            found.append(f"{budget}: unlike plans")
+        stowage.unfit(example.model)
+    return found
+
+
+def _gathered(value: Any) -> list[Any]:
+    values: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(values, value)
+    return values
+
+
+def _run_all(rank: int, size: int, folder: str) -> None:
+    """Runs in each process. Writes what fails in each case."""
+    _begin(rank, size, folder)
+    found: dict[str, list[str]] = {}
+    for name, case in CASES.items():
+        if torch.Size(case.shape).numel() == size:
+            names = ("replicate", "shard")[-len(case.shape) :]
+            mesh = init_device_mesh("cpu", case.shape, mesh_dim_names=names)
+            try:
+                found[name] = _failures(case, mesh, rank)
+            except Exception:
+                found[name] = [traceback.format_exc()]
+                break  # the others may wait elsewhere
+            torch.distributed.barrier()
+    pathlib.Path(folder, f"{rank}.json").write_text(json.dumps(found))
+    torch.distributed.destroy_process_group()
+
+
+def _begin(rank: int, size: int, folder: str) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo",
+        init_method=f"file://{folder}/rendezvous",
+        rank=rank,
+        world_size=size,
+        timeout=datetime.timedelta(seconds=60),
+    )
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, list[str]]]]:
+    """By number of processes, process and case. The processes start once."""
+    found = {}
+    for size in (2, 4):
+        folder = tmp_path_factory.mktemp("sharded")
+        torch.multiprocessing.spawn(_run_all, (size, str(folder)), nprocs=size)
+        found[size] = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(size)]
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_trains_as_without(name: str, failures: Any) -> None:
+    size = torch.Size(CASES[name].shape).numel()
+    assert [of_process.get(name, ["did not run"]) for of_process in failures[size]] == [[]] * size
+
+
+def _fails(output: Any) -> Tensor:
+    raise ValueError("no loss here")
+
+
+def _ends(output: Any) -> Tensor:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("is gone")
+
+
+def _of_two_calls(loss: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
+    """As the loss of training, first; in the middle of what is measured, `loss`."""
+    calls = 0
+
+    def of(output: Any) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return loss_of(output) if calls < 5 else loss(output)
+
+    return of
+
+
+class _Slow(nn.Module):
+    """Takes longer in one process than in the other."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, value: Tensor) -> Tensor:
+        if torch.distributed.get_rank() == 1:
+            torch.linalg.eigh(torch.eye(60))
+        return self.inner(value)
+
+
+def _slow(mesh: DeviceMesh) -> Example:
+    found = models.make("blocks")
+    for number in (2, 3, 5):
+        found.model[number] = _Slow(found.model[number])
+    for layer in found.model:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(found.model, mesh=mesh)
+    return found
+
+
+def _larger(example: Example) -> Example:
+    ids = torch.cat([example.sample["input_ids"]] * 2)
+    return Example(example.model, {"input_ids": ids, "labels": ids})
+
+
+def _on_a_failure(rank: int, mesh: DeviceMesh) -> Any:
+    _fit(_shard()(mesh), loss=_of_two_calls(_fails) if rank == 1 else loss_of)
+
+
+def _on_a_kill(rank: int, mesh: DeviceMesh) -> Any:
+    _fit(_shard()(mesh), loss=_of_two_calls(_ends) if rank == 1 else loss_of)
+
+
+def _on_unlike_samples(rank: int, mesh: DeviceMesh) -> Any:
+    example = _shard()(mesh)
+    _fit(_larger(example) if rank == 1 else example)
+
+
+def _on_too_little(rank: int, mesh: DeviceMesh) -> Any:
+    _fit(_shard()(mesh), activations=1000 if rank == 1 else "50%")
+
+
+def _on_unequal_times(rank: int, mesh: DeviceMesh) -> Any:
+    fitted = _fit(_slow(mesh), activations="40%")
+    assert fitted.answer is not None
+    return [repr(fitted.profile.chain), repr(fitted.answer.schedule)]
+
+
+def _on_other_sizes(rank: int, mesh: DeviceMesh) -> Any:
+    """What steps of another size give; in one process, of the sample's."""
+    seen = []
+    for fits in (False, True):
+        torch.manual_seed(0)
+        example = _shard()(mesh)
+        if fits:
+            torch.manual_seed(rank)
+            fitted = _fit(example)
+        mine = _larger(example) if rank == 1 else example
+        for _ in range(2):
+            seen.append(_train(mine, rank))
+            if fits:
+                fitted.coordinator._other_sizes.wait()
+    return seen[:2] == seen[2:]
+
+
+def _from_a_cache(rank: int, mesh: DeviceMesh) -> Any:
+    folder = os.environ["STOWAGE_TEST_PLANS"]
+    sources = []
+    for _ in range(2):
+        example = _shard()(mesh)
+        fitted = _fit(example, plan_cache=folder)
+        sources.append(fitted.source)
+        stowage.unfit(example.model)
+    return [*sources, len(os.listdir(folder))]
+
+
+def _run_one(rank: int, folder: str, run: Callable[[int, DeviceMesh], Any]) -> None:
+    """Writes what `run` returns, or the error's type and message."""
+    _begin(rank, 2, folder)
+    torch.manual_seed(0)
+    try:
+        result = run(rank, init_device_mesh("cpu", (2,)))
+    except Exception as error:
+        result = [type(error).__name__, str(error)]
+    pathlib.Path(folder, f"{rank}.json").write_text(json.dumps(result))
+    os._exit(0)  # the other one may wait
+
+
+def _results(folder: pathlib.Path, run: Callable[[int, DeviceMesh], Any]) -> list[Any]:
+    """By process; None: it was killed."""
+    processes = torch.multiprocessing.start_processes(
+        _run_one, (str(folder), run), nprocs=2, join=False, start_method="spawn"
+    ).processes
+    for process in processes:
+        process.join()
+    files = [folder / f"{rank}.json" for rank in range(2)]
+    return [json.loads(file.read_text()) if file.exists() else None for file in files]
+
+
+def test_a_process_that_fails_ends_the_others_with_its_message(tmp_path: pathlib.Path) -> None:
+    assert _results(tmp_path, _on_a_failure) == [
+        ["StowageError", "process 1 has failed: no loss here"],
+        ["ValueError", "no loss here"],
+    ]
+
+
+def test_a_process_that_is_killed_ends_the_others(tmp_path: pathlib.Path) -> None:
+    first, second = _results(tmp_path, _on_a_kill)
+    assert second is None
+    assert first[0] == "RuntimeError"
+
+
+def test_samples_of_unlike_sizes_are_refused_everywhere(tmp_path: pathlib.Path) -> None:
+    first, second = _results(tmp_path, _on_unlike_samples)
+    assert first == second
+    assert first[0] == "StowageError"
+    assert first[1].startswith("process 1 has other layers, or a sample of other sizes")
+
+
+def test_the_least_budget_counts_and_is_refused_everywhere(tmp_path: pathlib.Path) -> None:
+    first, second = _results(tmp_path, _on_too_little)
+    assert first == second
+    assert first[0] == "InfeasibleError"
+
+
+def test_unequal_times_give_one_plan(tmp_path: pathlib.Path) -> None:
+    first, second = _results(tmp_path, _on_unequal_times)
+    assert first == second
+    assert first[0].startswith("Chain(")
+
+
+def test_processes_may_have_inputs_of_other_sizes(tmp_path: pathlib.Path) -> None:
+    assert _results(tmp_path, _on_other_sizes) == [True, True]
+
+
+def test_the_first_process_keeps_the_profile(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = tmp_path / "plans"
+    monkeypatch.setenv("STOWAGE_TEST_PLANS", str(plans))
+    first, second = _results(tmp_path, _from_a_cache)
+    assert first == second
+    assert first[1] == "plan file"
