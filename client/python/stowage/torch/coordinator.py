@@ -25,6 +25,7 @@ from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.program import Program
 from stowage.torch.stage import Stage
 from stowage.torch.structure import tensors_of
+from stowage.torch.switches import checkpoints_itself, warn_of_checkpointing
 from stowage.torch.transfers import Transfers
 
 # Called for each layer: (stage from 1, args, kwargs) -> what the layer returns.
@@ -172,6 +173,7 @@ class Coordinator:
         self._pass: Pass | None = None
         self._outputs: list[weakref.ref[Tensor]] = []  # of the layer called last
         self._installed: Installation | None = None
+        self._has_warned = False
 
     def install(self) -> None:
         self._installed = Installation(self.stages, self._call, self._traced)
@@ -184,6 +186,7 @@ class Coordinator:
 
     def _call(self, stage: int, args: Any, kwargs: Any) -> Any:
         if stage == 1:
+            self._warn_once()
             program, observed = self.program, None
             if self._other_sizes is not None:
                 program, observed = self._other_sizes.program_for(args, kwargs)
@@ -209,6 +212,13 @@ class Coordinator:
             self._outputs = [weakref.ref(tensor, self._forget) for tensor in tensors_of(output)]
             self._pass = run
         return output
+
+    def _warn_once(self) -> None:
+        """Of a trainer that has switched the layers' own checkpointing on since."""
+        first = self.stages[0]
+        if not self._has_warned and any(map(checkpoints_itself, first.modules)):
+            self._has_warned = True
+            warn_of_checkpointing(first.name)
 
     def _can_do_without(self, program: Program) -> bool:
         return program.is_plain or (self._by_checkpoint and program.in_turn)

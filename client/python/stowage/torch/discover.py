@@ -27,8 +27,8 @@ def refuse_caches(name: str, args: Any, kwargs: Any) -> None:
             continue
         if hasattr(value, "get_seq_length") and hasattr(value, "update"):
             raise NotAChainError(
-                f"{name} gets a cache of keys and values, which is for generation: set "
-                "model.config.use_cache = False to train"
+                f"{name} gets a cache of keys and values, which is for generation: leave "
+                "use_cache=True out of the model's arguments to train"
             )
 
 

@@ -52,6 +52,7 @@ from stowage.torch.sharding import (
 )
 from stowage.torch.stage import Stage
 from stowage.torch.structure import tensors_of
+from stowage.torch.switches import Caches, checkpoints_itself, warn_of_checkpointing
 from stowage.torch.transfers import transfers_for
 from stowage.torch.workload import Workload, metered_step, seconds_of_step
 
@@ -75,6 +76,7 @@ class Fitted:
     # Of a step's activations, those outside of the chain included; None: plain ran out of memory.
     predicted_peak_bytes: int | None
     route: Route
+    caches: Caches
     measured_seconds: float | None = None
     measured_peak_bytes: int | None = None  # of activations, of the whole step
 
@@ -166,6 +168,8 @@ def fit(
         offload, solver = False, IN_TURN_SOLVER if solver == "auto" else solver
     refuse_lazy(model)
     _unfit_parts(model)
+    _warn_of_checkpointing(model)
+    caches = Caches(model)
     wishes = _Wishes(
         sample,
         memory,
@@ -186,13 +190,18 @@ def fit(
         ranks,
         # Buckets are another copy of the gradients.
         gradient_copies=1 if getattr(wrapper, "gradient_as_bucket_view", True) else 2,
+        caches=caches,
     )
-    with ranks.telling():
-        try:
-            done = _fit(model, wishes, measures_anew=False)
-        except _OutdatedError as error:
-            _log.info("%s; measures anew", error)
-            done = _fit(model, wishes, measures_anew=True)
+    try:
+        with ranks.telling():
+            try:
+                done = _fit(model, wishes, measures_anew=False)
+            except _OutdatedError as error:
+                _log.info("%s; measures anew", error)
+                done = _fit(model, wishes, measures_anew=True)
+    except BaseException:
+        caches.put_back()
+        raise
     _log.info("%s", done)
     if wishes.verbose:
         print(done, file=sys.stderr)
@@ -221,6 +230,7 @@ class _Wishes:
     plan_options: Mapping[str, Any]
     ranks: Ranks
     gradient_copies: int
+    caches: Caches
 
 
 class _OutdatedError(StowageError):
@@ -284,6 +294,7 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
         _other_sizes(profile, platform, program, route, wishes),
         by_checkpoint=route.run != "stowage",
     )
+    notes = [wishes.caches.note()] if wishes.caches.note() else []
     fitted = Fitted(
         coordinator,
         profile,
@@ -293,9 +304,10 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
         platform,
         answer,
         planned.source if planned is not None else "measured",
-        (*profile.notes, *(planned.notes if planned is not None else ())),
+        (*notes, *profile.notes, *(planned.notes if planned is not None else ())),
         _predicted_peak(profile, platform, answer),
         route,
+        wishes.caches,
     )
     _fitted[model] = fitted
     try:
@@ -400,6 +412,7 @@ def unfit(model: nn.Module) -> None:
     fitted = _fitted.pop(_unwrapped(model), None)
     if fitted is not None:
         fitted.coordinator.remove()
+        fitted.caches.put_back()
 
 
 def _unfit_parts(model: nn.Module) -> None:
@@ -467,6 +480,13 @@ def _check_call(
         raise StowageError("gradients are off: call stowage.fit outside of torch.no_grad()")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise StowageError("no parameter of the model needs a gradient: there is nothing to train")
+
+
+def _warn_of_checkpointing(model: nn.Module) -> None:
+    for name, module in model.named_modules():
+        if checkpoints_itself(module):
+            warn_of_checkpointing(name)
+            return
 
 
 def _unwrapped(model: nn.Module) -> nn.Module:

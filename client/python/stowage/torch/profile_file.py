@@ -33,6 +33,7 @@ from stowage.torch.kept_results import Way
 from stowage.torch.overheads import ChainMemory, Overheads
 from stowage.torch.profiler import Profile
 from stowage.torch.stage import Stage
+from stowage.torch.switches import configs_of
 from stowage.torch.workload import Workload
 
 _log = logging.getLogger("stowage")
@@ -143,7 +144,7 @@ def _of_model(model: nn.Module, stages: Sequence[Stage], work: Workload) -> dict
         for name, module in model.named_modules()
     ]
     # Of transformers: which attention it uses, and what else layers look at.
-    configs = [_read(vars(config)) for config in _configs_of(model)]
+    configs = [_read(vars(config)) for config in configs_of(model)]
     tensors = [
         [name, *_size_of(tensor)] for name, tensor in (*_parameters(model), *model.named_buffers())
     ]
@@ -160,15 +161,6 @@ def _of_model(model: nn.Module, stages: Sequence[Stage], work: Workload) -> dict
 def _parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     # A weight that is used twice has two names.
     return model.named_parameters(remove_duplicate=False)
-
-
-def _configs_of(model: nn.Module) -> Iterator[Any]:
-    seen: set[int] = set()
-    for module in model.modules():
-        config = vars(module).get("config")
-        if hasattr(config, "__dict__") and id(config) not in seen:
-            seen.add(id(config))
-            yield config
 
 
 def _class_of(thing: Any) -> str:

@@ -223,7 +223,7 @@ def _wrapper_elsewhere(model: nn.Module) -> Any:
     gc.collect()  # a wrapper is part of cycles, and may be one that nobody has any more
     found = None
     for wrapper in _wrappers(modules):
-        if wrapper.module is not model:
+        if model not in set(wrapper.module.modules()):
             names = {module: name for name, module in model.named_modules()}
             name = names.get(wrapper, names.get(wrapper.module, ""))
             raise _error(name, *_MODULES["DistributedDataParallel"])

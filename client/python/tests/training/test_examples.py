@@ -33,17 +33,24 @@ def _run(folder: pathlib.Path, name: str, *arguments: str) -> str:
         ("decoder.py", ["--layers=4", "--tokens=64"], "model.layers.3"),
         ("ddp.py", ["--layers=4", "--batch=64"], "4"),
         ("fsdp.py", ["--layers=4", "--tokens=48"], "model.layers.3"),
+        ("trainer.py", ["--layers=4", "--tokens=48"], "model.layers.3"),
+        ("lightning_trainer.py", ["--layers=4", "--batch=64"], "4"),
     ],
 )
 def test_trains_and_reports(
     name: str, arguments: list[str], last_layer: str, tmp_path: pathlib.Path
 ) -> None:
     lines = _run(tmp_path, name, *arguments, "--steps=2").splitlines()
+    # Trainers print lines of their own before.
+    lines = lines[next(i for i, line in enumerate(lines) if line.startswith("step 0")) :]
     assert [line.split(":")[0] for line in lines[:2]] == ["step 0", "step 1"]
     assert lines[2].split() == ["predicted", "measured", "plain"]
     assert last_layer in [line.split()[0] for line in lines]
 
 
-@pytest.mark.parametrize("name", ["resnet.py", "decoder.py", "ddp.py", "fsdp.py"])
+_TRAINING = ("resnet", "decoder", "ddp", "fsdp", "trainer", "lightning_trainer")
+
+
+@pytest.mark.parametrize("name", [f"{name}.py" for name in _TRAINING])
 def test_help(name: str, tmp_path: pathlib.Path) -> None:
     assert "--activations" in _run(tmp_path, name, "--help")

@@ -306,9 +306,9 @@ def test_a_small_loss_that_leaves_a_layer_beside_its_value_gets_its_gradient(
 @both
 def test_a_cache_for_generation_is_refused_with_the_remedy(run: str) -> None:
     example = models.make("llama")
-    example.model.config.use_cache = True
-    with pytest.raises(NotAChainError, match="use_cache = False"):
-        _fit(example, layers=example.model.model.layers, run=run)
+    asks = models.Example(example.model, {**example.sample, "use_cache": True})
+    with pytest.raises(NotAChainError, match="leave use_cache=True out"):
+        _fit(asks, layers=example.model.model.layers, run=run)
 
 
 @both
@@ -316,7 +316,7 @@ def test_a_cache_that_the_sample_did_not_have_is_refused_in_the_step(run: str) -
     example = models.make("llama")
     _fit(example, layers=example.model.model.layers, run=run)
     loss_of(example.forward()).backward()
-    with pytest.raises(NotAChainError, match=r"layers\.\d gets a cache.*use_cache = False"):
+    with pytest.raises(NotAChainError, match=r"layers\.\d gets a cache.*leave use_cache=True out"):
         example.model(**example.sample, use_cache=True)
     loss_of(example.forward()).backward()
 

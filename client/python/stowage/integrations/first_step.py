@@ -1,0 +1,84 @@
+"""Fits a model at the first call that trains it, with that call's own arguments as the sample."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+import stowage
+from stowage.errors import StowageError
+from stowage.torch import Fitted
+
+_log = logging.getLogger("stowage")
+
+
+class FirstStep:
+    """Waits for a model's first training step, and fits it there.
+
+    What a trainer calls the model with, and under which autocast, is not known any earlier. Each
+    process of a sharded or wrapped model has one, and all reach that step.
+
+    Args:
+        model: as the trainer calls it, or the part that has the layers.
+        strict: raises where no schedule can be found; else warns, and the model trains as it is.
+        arguments: of `stowage.fit`, but for the model and the sample.
+    """
+
+    def __init__(self, model: nn.Module, *, strict: bool, **arguments: Any) -> None:
+        self._model = model
+        self._strict = strict
+        self._arguments = arguments
+        self.fitted: Fitted | None = None  # None: not yet, or it could not be
+        # Before all hooks, as those of fully_shard, which have begun a step then.
+        self._handle: Any = model.register_forward_pre_hook(
+            self._before, prepend=True, with_kwargs=True
+        )
+
+    def remove(self) -> None:
+        """The model as it was."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+        if self.fitted is not None:
+            stowage.unfit(self._model)
+            self.fitted = None
+
+    def _before(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not (model.training and torch.is_grad_enabled()):
+            return
+        self._handle.remove()
+        self._handle = None
+        fit = functools.partial(stowage.fit, model, _sample_of(model, args, kwargs))
+        try:
+            self.fitted = fit(**self._arguments)
+        except StowageError as error:
+            if self._strict:
+                raise
+            warnings.warn(
+                f"stowage: the model trains as it is, without a plan: {error}", stacklevel=2
+            )
+
+
+def _sample_of(
+    model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...] | dict[str, Any]:
+    """The arguments as `fit` takes them: all by name where one is."""
+    if not kwargs:
+        return args
+    names = _positional_names(model.forward)
+    if len(args) > len(names):
+        raise StowageError("the model gets arguments by place and by name: fit it by hand instead")
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+def _positional_names(forward: Callable[..., Any]) -> list[str]:
+    import inspect
+
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in inspect.signature(forward).parameters.values() if p.kind in kinds]

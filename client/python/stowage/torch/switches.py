@@ -1,0 +1,57 @@
+"""Switches of other libraries that stand in a plan's way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
+
+# What says of a module that it checkpoints its parts, or that it is itself checkpointed.
+_CHECKPOINTING = ("gradient_checkpointing", "grad_checkpointing")
+
+
+class Caches:
+    """transformers' caches of keys and values, which each run extends: off while a model is fitted.
+
+    `generate` has a setting of its own.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._configs = [c for c in configs_of(model) if getattr(c, "use_cache", False)]
+        for config in self._configs:
+            config.use_cache = False
+
+    def note(self) -> str:
+        """For people; "": none was on."""
+        return "config.use_cache is False until stowage.unfit(model)" if self._configs else ""
+
+    def put_back(self) -> None:
+        for config in self._configs:
+            config.use_cache = True
+
+
+def configs_of(model: nn.Module) -> Iterator[Any]:
+    """transformers' configs of the model and its parts, each once."""
+    seen: set[int] = set()
+    for module in model.modules():
+        config = vars(module).get("config")
+        if hasattr(config, "__dict__") and id(config) not in seen:
+            seen.add(id(config))
+            yield config
+
+
+def checkpoints_itself(module: nn.Module) -> bool:
+    """Whether the module's own checkpointing is on, as far as a switch says so."""
+    return module.training and any(vars(module).get(name) is True for name in _CHECKPOINTING)
+
+
+def warn_of_checkpointing(name: str) -> None:
+    warnings.warn(
+        f"stowage: {name or 'the model'} checkpoints itself, so that it is recomputed beside what "
+        "the plan recomputes, which costs time and saves nothing: turn that off, as by "
+        "model.gradient_checkpointing_disable(), gradient_checkpointing=False among a trainer's "
+        "arguments, or model.set_grad_checkpointing(False)",
+        stacklevel=2,
+    )
