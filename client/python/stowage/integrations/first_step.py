@@ -49,6 +49,7 @@ class FirstStep:
             stowage.unfit(self._model)
             self.fitted = None
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
     def _before(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not (model.training and torch.is_grad_enabled()):
             return

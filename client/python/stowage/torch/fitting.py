@@ -43,9 +43,12 @@ from stowage.torch.progress import progress_bar
 from stowage.torch.ranks import Ranks
 from stowage.torch.route import IN_TURN_SOLVER, RUNS, Route
 from stowage.torch.sharding import (
+    before_the_first_run,
+    forget_forward,
     is_fully_sharded,
     ranks_of,
     refuse_parts,
+    refuse_pending,
     settle,
     without_collectives,
     wrapper_of,
@@ -55,6 +58,7 @@ from stowage.torch.structure import tensors_of
 from stowage.torch.switches import Caches, checkpoints_itself, warn_of_checkpointing
 from stowage.torch.transfers import transfers_for
 from stowage.torch.workload import Workload, metered_step, seconds_of_step
+from stowage.torch.wrapping import eagerly, is_compiled_whole, unwrapped
 
 _log = logging.getLogger("stowage")
 _fitted: weakref.WeakKeyDictionary[nn.Module, Fitted] = weakref.WeakKeyDictionary()
@@ -156,17 +160,35 @@ def fit(
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
+    is_compiled = is_compiled_whole(model)
+    model = unwrapped(model)
     wrapper = wrapper_of(model)
-    model = _unwrapped(model)
-    settle(model)
-    ranks = ranks_of(model, wrapper)
-    _check_call(model, sample, optimizer, plan_options)
-    _check_run(run, offload)
-    if any(map(is_fully_sharded, model.modules())):
-        run, offload = _check_sharded(run, offload)
+    ranks = _ready_ranks(model, wrapper)
+    is_sharded = any(map(is_fully_sharded, model.modules()))
+
+    def check() -> None:
+        _check_call(model, sample, optimizer, plan_options)
+        _check_run(run, offload)
+        if is_sharded:
+            _check_sharded(run, offload)
+        refuse_lazy(model)
+
+    ranks.together(check)
+    _refuse_unlike(
+        ranks,
+        sample=[(tuple(tensor.shape), str(tensor.dtype)) for tensor in tensors_of(sample)],
+        memory=memory is None,
+        plan_cache=plan_cache is None,
+        solver=solver,
+        offload=offload,
+        selective=selective,
+        run=run,
+        measure=measure,
+    )
+    if is_sharded or (is_compiled and run == "auto" and not offload):
+        run = "torch"  # other plans break a compiled graph at each layer
     if run == "torch":
         offload, solver = False, IN_TURN_SOLVER if solver == "auto" else solver
-    refuse_lazy(model)
     _unfit_parts(model)
     _warn_of_checkpointing(model)
     caches = Caches(model)
@@ -191,9 +213,10 @@ def fit(
         # Buckets are another copy of the gradients.
         gradient_copies=1 if getattr(wrapper, "gradient_as_bucket_view", True) else 2,
         caches=caches,
+        notes=("what is measured is without torch.compile of the model",) if is_compiled else (),
     )
     try:
-        with ranks.telling():
+        with ranks.telling(), eagerly(model), before_the_first_run(model):
             try:
                 done = _fit(model, wishes, measures_anew=False)
             except _OutdatedError as error:
@@ -201,6 +224,7 @@ def fit(
                 done = _fit(model, wishes, measures_anew=True)
     except BaseException:
         caches.put_back()
+        forget_forward(wrapper)
         raise
     _log.info("%s", done)
     if wishes.verbose:
@@ -231,6 +255,7 @@ class _Wishes:
     ranks: Ranks
     gradient_copies: int
     caches: Caches
+    notes: tuple[str, ...]
 
 
 class _OutdatedError(StowageError):
@@ -241,14 +266,15 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
     device = _device_of(model)
     ranks = wishes.ranks
     sample = tensors_of(wishes.sample)
-    work = Workload(_caller(model, wishes.sample), wishes.loss, device, sample, ranks=ranks)
-    found = _discover(model, work, wishes.layers)
+    of_steps = ranks.of_steps
+    work = Workload(_caller(model, wishes.sample), wishes.loss, device, sample, ranks=of_steps)
+    found = ranks.steps(lambda: _discover(model, work, wishes.layers))
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
     for stage in stages:
         refuse_parts(stage.name, stage.modules)
-    _refuse_unlike(found.names, sample, ranks)
+    _refuse_unlike(ranks, layers=found.names)
     with progress_bar("stowage", enabled=wishes.verbose) as progress:
         profiler = Profiler(model, stages, found.input_slots, work, progress)
         measured = _measured(model, profiler, stages, work, wishes, measures_anew=measures_anew)
@@ -294,7 +320,7 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
         _other_sizes(profile, platform, program, route, wishes),
         by_checkpoint=route.run != "stowage",
     )
-    notes = [wishes.caches.note()] if wishes.caches.note() else []
+    notes = (*wishes.notes, *([wishes.caches.note()] if wishes.caches.note() else []))
     fitted = Fitted(
         coordinator,
         profile,
@@ -311,7 +337,7 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
     )
     _fitted[model] = fitted
     try:
-        _try(model, work, fitted, measured, measure=wishes.measure)
+        _try(model, work, fitted, measured, ranks, measure=wishes.measure)
     except BaseException:
         unfit(model)
         raise
@@ -344,7 +370,8 @@ def _measured(
         is_known = not ranks.any_of(profile is None)
         if is_known and profile is not None:
             return _Measured(profile, file, True, None)
-    profile = profiler.run(type(model).__name__, selective=wishes.selective)
+    name = type(model).__name__
+    profile = ranks.steps(lambda: profiler.run(name, selective=wishes.selective))
     profile = common_profile(profile, stages, ranks)
     if file is not None and ranks.is_first:
         file.save(profile)
@@ -352,15 +379,21 @@ def _measured(
 
 
 def _try(
-    model: nn.Module, work: Workload, fitted: Fitted, measured: _Measured, *, measure: bool
+    model: nn.Module,
+    work: Workload,
+    fitted: Fitted,
+    measured: _Measured,
+    ranks: Ranks,
+    *,
+    measure: bool,
 ) -> None:
     """Puts the schedule in place, compares a step with plain training's, and measures steps."""
-    profile, ranks = fitted.profile, work.ranks
+    profile = fitted.profile
     if fitted.answer is None:
         fitted.coordinator.install()
         if measure and measured.is_saved:
             with unchanged(model, work):
-                _, peak = metered_step(work)
+                _, peak = ranks.steps(lambda: metered_step(work))
             _refuse_outdated(measured, fitted, max(ranks.all_of(peak)))
         if measure:
             fitted.measured_seconds = profile.plain_seconds
@@ -368,7 +401,8 @@ def _try(
         return
     plain = measured.plain
     if measured.is_saved and profile.plain_seconds is not None:
-        plain = _plain_steps(model, work, profile.plain_seconds)
+        known = profile.plain_seconds
+        plain = ranks.steps(lambda: _plain_steps(model, work, known))
     why_not = max(ranks.all_of(why_not_compared(plain)))
     if why_not:
         plain, fitted.notes = None, (*fitted.notes, why_not)
@@ -376,15 +410,15 @@ def _try(
     if plain is None and not measure:
         return
     with unchanged(model, work):
-        loss, peak = metered_step(work)
+        loss, peak = ranks.steps(lambda: metered_step(work))
         _refuse_outdated(measured, fitted, max(ranks.all_of(peak)))
         if plain is not None:
             sums, rounding = plain.sums, plain.rounding
             ranks.together(lambda: compare_steps(sums, sums_of(model, loss), rounding))
         if measure:
             if work.device.type == "cuda":  # where the first step has made workspaces
-                _, peak = metered_step(work)
-            fitted.measured_seconds = seconds_of_step(work)
+                _, peak = ranks.steps(lambda: metered_step(work))
+            fitted.measured_seconds = ranks.steps(lambda: seconds_of_step(work))
             fitted.measured_peak_bytes = peak
 
 
@@ -409,7 +443,7 @@ _PEAKS_DIFFER = 0.05
 
 def unfit(model: nn.Module) -> None:
     """Gives the model its own forwards back. Nothing happens where it was not fitted."""
-    fitted = _fitted.pop(_unwrapped(model), None)
+    fitted = _fitted.pop(unwrapped(model), None)
     if fitted is not None:
         fitted.coordinator.remove()
         fitted.caches.put_back()
@@ -425,7 +459,7 @@ def _unfit_parts(model: nn.Module) -> None:
 
 def fitted(model: nn.Module) -> Fitted:
     """What `fit` did to the model. Raises `StowageError` where it was not fitted."""
-    found = _fitted.get(_unwrapped(model))
+    found = _fitted.get(unwrapped(model))
     if found is None:
         raise StowageError("this model was not fitted: call stowage.fit(model, sample, …) first")
     return found
@@ -489,34 +523,43 @@ def _warn_of_checkpointing(model: nn.Module) -> None:
             return
 
 
-def _unwrapped(model: nn.Module) -> nn.Module:
-    """The model itself. Steps that measure it are not the wrapper's, which would reduce."""
-    if isinstance(model, nn.parallel.DistributedDataParallel):
-        return model.module  # type: ignore[no-any-return, unused-ignore]
-    return model
+def _ready_ranks(model: nn.Module, wrapper: Any) -> Ranks:
+    """The processes that fit the model, none of which is in the middle of a step."""
+    pending: NotAChainError | None = None
+    try:
+        refuse_pending(model)
+        settle(model)
+    except NotAChainError as error:
+        pending = error
+    ranks = ranks_of(model, wrapper)
+
+    def check() -> None:
+        if pending is not None:
+            raise pending
+
+    ranks.together(check)
+    return ranks
 
 
-def _refuse_unlike(names: Sequence[str], sample: Sequence[Tensor], ranks: Ranks) -> None:
-    """Raises in all processes where one of them would run other layers, or another size."""
-    own = tuple(names), tuple(tuple(tensor.shape) for tensor in sample)
-    first = ranks.all_of(own)[0]
-    unlike = [number for number, each in enumerate(ranks.all_of(own)) if each != first]
-    if unlike:
-        raise StowageError(
-            f"process {unlike[0]} has other layers, or a sample of other sizes, than process 0: "
-            "sharded models run alike in all processes, so pass samples of one size"
-        )
+def _refuse_unlike(ranks: Ranks, **facts: Any) -> None:
+    """Raises in all processes where one of them would measure other steps, and so wait for ever."""
+    of_all = ranks.all_of(facts)
+    for name, first in of_all[0].items():
+        for number, of_process in enumerate(of_all):
+            if of_process[name] != first:
+                raise StowageError(
+                    f"{name}: process {number} has another than process 0, and all measure the "
+                    "same steps: call stowage.fit alike in all of them, with samples of one size"
+                )
 
 
-def _check_sharded(run: str, offload: bool | None) -> tuple[str, bool]:
-    """`run` and `offload` of a model whose layers are gathered around their calls."""
+def _check_sharded(run: str, offload: bool | None) -> None:
     if run == "stowage" or offload:
         raise StowageError(
             "run, offload: layers that fully_shard has sharded are gathered for their own "
             "backward, so each is replayed right before it and nothing is sent to host memory; "
             "leave run='stowage' and offload=True out"
         )
-    return "torch", False
 
 
 def _check_run(run: str, offload: bool | None) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from stowage.errors import NotAChainError
 from stowage.model import SaveOption
 from stowage.torch.overheads import Overheads
-from stowage.torch.sharding import is_fully_sharded, is_gathered, is_sharded
+from stowage.torch.sharding import gathered_ahead, is_fully_sharded, is_gathered, is_sharded
 from stowage.torch.stage import Stage
 
 
@@ -45,6 +45,9 @@ class Gathers:
         of_others = [p for p in model.parameters() if id(p) not in inside and is_sharded(p)]
         # Gradients of what is sharded around the layers are there until the end of a backward.
         self.outside_gradients = _bytes(p for p in of_others if p.requires_grad)
+        self._modules = [stage.modules[0] for stage in stages]
+        # By stage: the modules that are gathered ahead in its forward and backward, where said so.
+        self._ahead = [gathered_ahead(module) for module in self._modules]
         self._around = [
             module
             for module in model.modules()
@@ -131,10 +134,15 @@ class Gathers:
         if not self._stages[number - 1].is_sharded:
             return 0, 0
         own = self._sizes[number - 1]
-        before = self._sizes[number - 2] if number > 1 else _Sizes()
+        before = self._sizes[number - 2].gathered if number > 1 else 0
         after = self._sizes[number] if number < len(self._sizes) else _Sizes()
-        forward = max(2 * own.gathered, own.gathered + after.gradients) + before.gathered
-        backward = 2 * before.gathered + max(own.gathered, own.gradients) + after.gradients
+        of_forward, of_backward = self._ahead[number - 1]
+        gathered = {id(m): s.gathered for s, m in zip(self._sizes, self._modules, strict=True)}
+        ahead = sum(gathered.get(id(module), 0) for module in of_forward)
+        behind = max(before, sum(gathered.get(id(module), 0) for module in of_backward))
+        # A replay runs beside what the backward gathers ahead.
+        forward = max(2 * own.gathered, own.gathered + after.gradients) + max(before, ahead, behind)
+        backward = 2 * behind + max(own.gathered, own.gradients) + after.gradients
         return forward, backward
 
 

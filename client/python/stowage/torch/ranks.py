@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import pickle
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -13,8 +14,6 @@ import torch
 from stowage.errors import StowageError
 
 _T = TypeVar("_T")
-_FAILED = "stowage/failed"  # in the job's store: what the first process that failed says
-_calls = 0  # of `Ranks.telling` with others, of which each has a key
 
 
 class Ranks:
@@ -24,10 +23,13 @@ class Ranks:
 
     Args:
         groups: process groups of the mesh, by dimension; none where this process is alone.
+        talk: steps of the model talk to the other processes, too, so that one that fails in a step
+            cannot say so to those that wait for it there.
     """
 
-    def __init__(self, groups: Sequence[Any] = ()) -> None:
+    def __init__(self, groups: Sequence[Any] = (), *, talk: bool = True) -> None:
         self._groups = [group for group in groups if group.size() > 1]
+        self._talk = talk
 
     @property
     def are_several(self) -> bool:
@@ -85,21 +87,38 @@ class Ranks:
             raise own or failed
         return result  # type: ignore[no-any-return]
 
+    def each(self, run: Callable[[], _T]) -> _T:
+        """What `run` returns in this process. Where it raises in one, this raises in all."""
+        results: list[_T] = []
+        self.together(lambda: results.append(run()))
+        return results[0]
+
+    def steps(self, run: Callable[[], _T]) -> _T:
+        """What `run`, which runs steps of the model, returns in this process.
+
+        Where it raises in one, this raises in all, unless steps talk: then `telling` says so.
+        """
+        return run() if self._talk else self.each(run)
+
+    @property
+    def of_steps(self) -> Ranks:
+        """Those that run the same steps, one by one."""
+        return self if self._talk else Ranks()
+
     @contextlib.contextmanager
     def telling(self) -> Iterator[None]:
         """Where what runs inside fails in one process, the others raise with its message.
 
         They wait for it where they are: until its end, or until the timeout of their group.
         """
-        global _calls
         if not self._groups:
             yield
             return
-        _calls += 1
+        key = self.all_of(f"stowage/failed/{uuid.uuid4().hex}")[0]
         try:
             yield
         except Exception as error:
-            told = _tell(f"{_FAILED}/{_calls}", error)
+            told = _tell(key, error)
             if told:
                 raise StowageError(told) from error
             raise

@@ -54,14 +54,11 @@ _COLLECTIVES = {"c10d", "c10d_functional", "_c10d_functional", "_c10d_functional
 
 
 def wrapper_of(model: nn.Module) -> Any:
-    """The DistributedDataParallel that is the model, or that wraps it; None: none does.
+    """The DistributedDataParallel around the model; None: there is none.
 
     Raises `NotAChainError` where it wraps a part, or expects the same graph in each backward.
     """
-    if _is_a(type(model), "DistributedDataParallel"):
-        found: Any = model
-    else:
-        found = _wrapper_elsewhere(model) if _is_initialized() else None
+    found = _wrapper_elsewhere(model) if _is_initialized() else None
     if found is not None and getattr(found, "static_graph", False):
         raise _error(
             "", "is wrapped in DistributedDataParallel with static_graph=True", _WRAP_LATER
@@ -99,14 +96,13 @@ def ranks_of(model: nn.Module, wrapper: Any = None) -> Ranks:
                 "use BatchNorm, or torch.utils.checkpoint in parts without it, in place of "
                 "stowage.fit",
             )
-    _refuse_without_reduction(model)
     if len(meshes) > 1:
         first, second, *_ = meshes.values()
         raise _error(
             second, f"is sharded over another mesh than {first}", "shard all layers over one mesh"
         )
     if wrapper is not None:
-        return Ranks([wrapper.process_group])
+        return Ranks([wrapper.process_group], talk=False)
     return Ranks([mesh.get_group(dim) for mesh in meshes for dim in range(mesh.ndim)])
 
 
@@ -129,6 +125,16 @@ def is_fully_sharded(module: nn.Module) -> bool:
 def is_gathered(module: nn.Module) -> bool:
     """Whether no parameter of the module is a part. Requires: is_fully_sharded(module)."""
     return not any(map(is_sharded, module.parameters()))
+
+
+def gathered_ahead(module: nn.Module) -> tuple[list[nn.Module], list[nn.Module]]:
+    """The modules that its forward gathers ahead of theirs, and its backward; where it is told."""
+    if not is_fully_sharded(module):
+        return [], []
+    state = module._get_fsdp_state()  # type: ignore[operator, unused-ignore]
+    lists = state._states_to_forward_prefetch, state._states_to_backward_prefetch
+    of_forward, of_backward = ([m for s in states for m in s._modules] for states in lists)
+    return of_forward, of_backward
 
 
 def settle(model: nn.Module, *, failed: bool = False) -> None:
@@ -170,6 +176,12 @@ def refuse_parts(name: str, modules: Sequence[nn.Module]) -> None:
                     f"is sharded by fully_shard inside of the layer {name}",
                     f"call fully_shard on {name} in place of its parts",
                 )
+        if any(_casts_output(part) for part in sharded):
+            raise _error(
+                name,
+                "casts its output for the next layer, by output_dtype of its MixedPrecisionPolicy",
+                "leave that to the root's policy",
+            )
         if sharded and "_compiled_call_impl" in vars(module):
             raise _error(
                 name,
@@ -178,17 +190,78 @@ def refuse_parts(name: str, modules: Sequence[nn.Module]) -> None:
             )
 
 
-def _refuse_without_reduction(model: nn.Module) -> None:
-    """Raises where gradients stay whole, and those of steps that measure would stay among them."""
+def forget_forward(wrapper: Any) -> None:
+    """Has DistributedDataParallel wait no longer for the backward of a forward, after a failure."""
+    if wrapper is not None and hasattr(wrapper.reducer, "_reset_state"):
+        wrapper.reducer._reset_state()
+
+
+def refuse_pending(model: nn.Module) -> None:
+    """Raises in the middle of a step, whose gradients steps that measure would add to or take."""
     for name, module in model.named_modules():
-        if is_fully_sharded(module):
-            groups = module._get_fsdp_state()._fsdp_param_groups  # type: ignore[operator, union-attr, unused-ignore]
-            if not all(getattr(group, "reduce_grads", True) for group in groups):
+        for group in _groups_of(module):
+            if _has_pending(group):
                 raise _error(
                     name,
-                    "does not reduce its gradients, as between two micro-batches",
-                    "call set_requires_gradient_sync(True), and stowage.fit then",
+                    "has gradients that are not reduced, or is told not to reduce them, as between "
+                    "two micro-batches",
+                    "finish the step, and call stowage.fit then",
                 )
+            if not getattr(group, "reshard_after_backward", True):
+                raise _error(
+                    name,
+                    "keeps its parameters whole after a backward",
+                    "leave set_reshard_after_backward(False) out",
+                )
+
+
+def _groups_of(module: nn.Module) -> Sequence[Any]:
+    """The groups of parameters that are gathered together; none where it is not fully sharded."""
+    if not is_fully_sharded(module):
+        return ()
+    return module._get_fsdp_state()._fsdp_param_groups  # type: ignore[no-any-return, operator, union-attr, unused-ignore]
+
+
+def _has_pending(group: Any) -> bool:
+    reduces = getattr(group, "reduce_grads", True) and getattr(group, "all_reduce_grads", True)
+    if not reduces or getattr(group, "_partial_reduce_output", None) is not None:
+        return True
+    for parameter in getattr(group, "fsdp_params", ()):
+        whole = getattr(parameter, "_unsharded_param", None)
+        if whole is not None and whole.grad is not None:
+            return True
+        if whole is not None and getattr(parameter, "unsharded_accumulated_grad", None) is not None:
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def before_the_first_run(model: nn.Module) -> Iterator[None]:
+    """Runs inside leave what fully_shard finds in a model's first run: which module is the root.
+
+    That may be one around this model, or one that is yet to be sharded.
+    """
+    states = [module._get_fsdp_state() for module in model.modules() if is_fully_sharded(module)]  # type: ignore[operator, unused-ignore]
+    fresh: dict[int, Any] = {id(s): s for s in states if getattr(s, "_is_root", False) is None}
+    kept = [(s, s._state_ctx, s._comm_ctx) for s in fresh.values()]
+    meshes = [
+        (group, group.post_forward_mesh_info)
+        for s in fresh.values()
+        for group in s._fsdp_param_groups
+    ]
+    try:
+        yield
+    finally:
+        for state, context, communication in kept:
+            context.all_states.clear()
+            state._is_root, state._state_ctx, state._comm_ctx = None, context, communication
+        for group, mesh in meshes:
+            group.post_forward_mesh_info = mesh
+
+
+def _casts_output(module: nn.Module) -> bool:
+    policy = module._get_fsdp_state()._mp_policy  # type: ignore[operator, union-attr, unused-ignore]
+    return policy.output_dtype not in (None, policy.param_dtype)
 
 
 def _is_gathered_by_hooks(model: nn.Module, name: str) -> bool:
@@ -254,16 +327,16 @@ def without_collectives(model: nn.Module) -> Iterator[None]:
     if not _has_others():
         yield
         return
-    with ModuleTracker() as tracker, _Refusing(type(model).__name__, tracker):
+    with ModuleTracker() as tracker, _Refusing(model, tracker):
         yield
 
 
 class _Refusing(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
     supports_higher_order_operators = True
 
-    def __init__(self, root: str, tracker: ModuleTracker) -> None:
+    def __init__(self, model: nn.Module, tracker: ModuleTracker) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
-        self._root = root
+        self._model = model
         self._tracker = tracker
 
     def __torch_dispatch__(
@@ -274,6 +347,13 @@ class _Refusing(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-igno
         if (has_parts or talks) and not _is_of_fully_shard():
             if has_parts:
                 raise _error(self._name(), "computes with DTensors", _CHECKPOINT)
+            if self._tracker.is_bw and _wrapper_elsewhere(self._model) is not None:
+                raise _error(
+                    "",
+                    "is wrapped in DistributedDataParallel, which waits for the backward of an "
+                    f"earlier forward, or its layers talk to other processes ({func})",
+                    "run that backward, or such forwards under torch.no_grad(), before stowage.fit",
+                )
             raise _error(
                 self._name(),
                 f"talks to other processes ({func}) in its "
@@ -286,7 +366,7 @@ class _Refusing(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-igno
 
     def _name(self) -> str:
         """Of the innermost module that runs."""
-        begin = f"{self._root}."
+        begin = f"{type(self._model).__name__}."
         inside = [path for path in self._tracker.parents if path.startswith(begin)]
         return max(inside, key=len, default="").removeprefix(begin)
 

@@ -226,3 +226,40 @@ def test_a_plan_of_the_executor_breaks_a_compiled_models_graph_at_each_layer() -
     for one, parameter in zip(expected, example.model.parameters(), strict=True):
         assert parameter.grad is not None
         torch.testing.assert_close(one, parameter.grad)
+
+
+def _compile_module(model: nn.Module) -> nn.Module:
+    model.compile(backend="aot_eager", fullgraph=True)
+    return model
+
+
+def _compile_function(model: nn.Module) -> nn.Module:
+    return torch.compile(model, backend="aot_eager", fullgraph=True)
+
+
+@pytest.mark.parametrize("runs_before", [False, True])
+@pytest.mark.parametrize("compiles", [_compile_function, _compile_module])
+def test_a_compiled_model_is_fitted(compiles: Any, runs_before: bool) -> None:
+    expected, _ = _gradients(_wide(), "aot_eager")
+    example = _wide()
+    compiled = compiles(example.model)
+    if runs_before:
+        loss_of(compiled(example.sample)).backward()
+    stats = torch._dynamo.utils.counters["stats"]
+    stats.clear()
+    stowage.fit(compiled, example.sample, activations="20%", loss=loss_of, verbose=False)
+    assert stats["unique_graphs"] == 0
+    report = stowage.report(compiled)
+    assert report.run == "torch"
+    assert any(layer.kept != "all" for layer in report.layers)
+    assert "what is measured is without torch.compile of the model" in report.notes
+    for _ in range(2):
+        example.model.zero_grad()
+        torch.manual_seed(2)
+        loss_of(compiled(example.sample)).backward()
+    assert stats["unique_graphs"] == 1
+    for one, other in zip(expected, example.model.parameters(), strict=True):
+        torch.testing.assert_close(one, other.grad)
+    stowage.unfit(compiled)
+    assert "forward" not in vars(example.model[0])
+    loss_of(compiled(example.sample)).backward()

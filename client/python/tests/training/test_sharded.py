@@ -17,7 +17,7 @@ from models import loss_of
 from torch import Tensor, nn
 from torch.distributed import _functional_collectives
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, distribute_module
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -51,10 +51,10 @@ def _fit(model: nn.Module, **more: Any) -> stowage.torch.Fitted:
     return stowage.fit(model, sample, **arguments)
 
 
-def _shard(*names: str) -> Callable[[nn.Module, DeviceMesh], nn.Module]:
+def _shard(*names: str, **options: Any) -> Callable[[nn.Module, DeviceMesh], nn.Module]:
     def shard(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
         for name in names:
-            fully_shard(model.get_submodule(name), mesh=mesh)
+            fully_shard(model.get_submodule(name), mesh=mesh, **options)
         return model
 
     return shard
@@ -113,6 +113,7 @@ _CHECKPOINT = "torch.utils.checkpoint"
 _WRAP = "fit the model and wrap it then"
 _WHOLE = "wrap the whole model"
 _FULLY_SHARD = "use fully_shard"
+_CASTS = MixedPrecisionPolicy(param_dtype=torch.bfloat16, output_dtype=torch.float32)
 
 # By kind: what makes it of the model, and the begin and the end of the message.
 CASES: dict[str, tuple[Callable[[nn.Module, DeviceMesh], nn.Module], str, str]] = {
@@ -211,10 +212,56 @@ def test_what_is_sharded_in_parts_is_refused(case: str, mesh: DeviceMesh) -> Non
 def test_a_model_in_the_middle_of_micro_batches_is_refused(mesh: DeviceMesh) -> None:
     model = _shard("2", "3", "")(models.make("blocks").model, mesh)
     model.set_requires_gradient_sync(False)
-    with pytest.raises(NotAChainError, match="does not reduce its gradients"):
+    loss_of(model(models.make("blocks").sample)).backward()
+    with pytest.raises(NotAChainError, match="not to reduce them, as between two micro-batches"):
         _fit(model)
-    model.set_requires_gradient_sync(True)
+    model.set_requires_gradient_sync(True)  # what is left of the first is still there
+    with pytest.raises(NotAChainError, match=r"finish the step, and call stowage\.fit then"):
+        _fit(model)
+    loss_of(model(models.make("blocks").sample)).backward()
     assert _fit(model).answer is not None
+
+
+def test_a_part_of_what_is_sharded_may_be_fitted_before_the_first_run(mesh: DeviceMesh) -> None:
+    class Outer(nn.Module):
+        def __init__(self, inner: nn.Module) -> None:
+            super().__init__()
+            self.inner = inner
+            self.head = nn.Linear(3, 3)
+
+        def forward(self, value: Tensor) -> Tensor:
+            return self.head(self.inner(value))
+
+    def make() -> nn.Module:
+        model = Outer(models.make("blocks").model)
+        for layer in model.inner:
+            fully_shard(layer, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+
+    gradients = []
+    for fits in (False, True):
+        model = make()
+        if fits:
+            assert _fit(model.inner).answer is not None
+        torch.manual_seed(3)
+        loss_of(model(models.make("blocks").sample)).backward()
+        gradients.append([p.grad.to_local().clone() for p in model.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
+
+
+def test_layers_that_cast_their_outputs_are_refused(mesh: DeviceMesh) -> None:
+    model = nn.Sequential(*(nn.Linear(16, 16) for _ in range(4)))
+    for layer in model:
+        fully_shard(layer, mesh=mesh, mp_policy=_CASTS)
+    with pytest.raises(NotAChainError, match=r"0 casts its output.*leave that to the root's policy"):
+        _fit(model)
+
+
+def test_parameters_that_stay_whole_are_refused(mesh: DeviceMesh) -> None:
+    model = _shard("2", "3", "")(models.make("blocks").model, mesh)
+    model.set_reshard_after_backward(False)
+    with pytest.raises(NotAChainError, match="leave set_reshard_after_backward"):
+        _fit(model)
 
 
 @pytest.mark.parametrize("arguments", [{"run": "stowage"}, {"offload": True}])
