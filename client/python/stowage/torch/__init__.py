@@ -12,7 +12,7 @@ layers' forwards).
 
 from stowage.errors import BudgetError, NotAChainError
 from stowage.torch.fitting import Fitted, fit, unfit
-from stowage.torch.reporting import LayerReport, Report, report
+from stowage.torch.reporting import LayerReport, Report, SizeReport, report
 
 __all__ = [
     "BudgetError",
@@ -20,6 +20,7 @@ __all__ = [
     "LayerReport",
     "NotAChainError",
     "Report",
+    "SizeReport",
     "fit",
     "report",
     "unfit",

@@ -184,6 +184,11 @@ class Coordinator:
             self._installed.remove()
             self._installed = None
 
+    @property
+    def other_sizes(self) -> OtherSizes | None:
+        """The plans for inputs of other sizes; None: it has one plan."""
+        return self._other_sizes
+
     def _call(self, stage: int, args: Any, kwargs: Any) -> Any:
         if stage == 1:
             self._warn_once()

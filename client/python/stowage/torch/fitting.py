@@ -129,7 +129,9 @@ def fit(
     Args:
         model: in the mode (train or eval) and on the device in which it will run.
         sample: what the model is called with: a tensor, a tuple of arguments, or a dict of keyword
-            arguments. Of the size that training uses.
+            arguments. Of the size that training uses; or a list of several, of which the largest is
+            measured layer by layer, and the others by a step. Sizes between two that were measured
+            are known.
         memory: of the device, for all of the job: bytes, "12GiB", or "80%" of the device. What
             weights, their gradients and the optimizer take is subtracted.
         activations: in place of `memory`, the memory of activations alone: bytes, "3GiB", or "40%"
@@ -160,6 +162,7 @@ def fit(
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
+    sample, *smaller = _by_size(sample)
     is_compiled = is_compiled_whole(model)
     model = unwrapped(model)
     wrapper = wrapper_of(model)
@@ -176,7 +179,11 @@ def fit(
     ranks.together(check)
     _refuse_unlike(
         ranks,
-        sample=[(tuple(tensor.shape), str(tensor.dtype)) for tensor in tensors_of(sample)],
+        sample=[
+            (tuple(tensor.shape), str(tensor.dtype))
+            for each in (sample, *smaller)
+            for tensor in tensors_of(each)
+        ],
         memory=memory is None,
         plan_cache=plan_cache is None,
         solver=solver,
@@ -222,6 +229,7 @@ def fit(
             except _OutdatedError as error:
                 _log.info("%s; measures anew", error)
                 done = _fit(model, wishes, measures_anew=True)
+            ranks.steps(lambda: _measure_sizes(model, done, smaller, wishes))
     except BaseException:
         caches.put_back()
         forget_forward(wrapper)
@@ -485,10 +493,9 @@ def _other_sizes(
             profile.chain, without_link, memory=none.minimum_memory_bytes, solver=of_least
         ).schedule
 
-    def find(chain: Chain, outside: int) -> Schedule | None:
+    def find(chain: Chain, outside: int) -> Answer:
         there = replace(platform, memory_bytes=max(0, budget - outside))
-        planned = plan(chain, there, server=server, solver=solver, **plan_options)
-        return planned.answer.schedule
+        return plan(chain, there, server=server, solver=solver, **plan_options).answer
 
     return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, find)
 
@@ -506,8 +513,6 @@ def _check_call(
     unknown = plan_options.keys() - inspect.signature(plan).parameters.keys()
     if unknown:
         raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
-    if isinstance(sample, list):
-        raise TypeError("sample: is a list; pass a tensor, a tuple of arguments or a dict of them")
     if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"optimizer: is {optimizer!r}; pass a torch.optim.Optimizer")
     if not torch.is_grad_enabled():
@@ -580,6 +585,32 @@ def _device_of(model: nn.Module) -> torch.device:
             + "; a chain runs on one"
         )
     return devices.pop() if devices else torch.device("cpu")
+
+
+def _by_size(sample: Any) -> list[Any]:
+    """The samples, the largest first."""
+    samples = sample if isinstance(sample, list) else [sample]
+    if not samples or any(isinstance(each, list) for each in samples):
+        raise TypeError(
+            "sample: pass a tensor, a tuple of arguments or a dict of them, or a list of such"
+        )
+    sizes = [sum(tensor.numel() for tensor in tensors_of(each)) for each in samples]
+    return [samples[i] for i in sorted(range(len(samples)), key=sizes.__getitem__, reverse=True)]
+
+
+def _measure_sizes(
+    model: nn.Module, fitted: Fitted, samples: Iterable[Any], wishes: _Wishes
+) -> None:
+    """Runs a step of each sample, which `fitted` measures. Waits for their plans."""
+    sizes = fitted.coordinator.other_sizes
+    if sizes is None or fitted.answer is None:  # plain training fits for a larger one
+        return
+    for sample in samples:
+        tensors = tensors_of(sample)
+        work = Workload(_caller(model, sample), wishes.loss, _device_of(model), tensors)
+        with unchanged(model, work):
+            metered_step(work)
+        sizes.wait()
 
 
 def _caller(model: nn.Module, sample: Any) -> Callable[[], Any]:

@@ -1,25 +1,29 @@
 """Programs for inputs of other sizes than the sample that `fit` has seen.
 
-The first step of a new size runs a program that is safe: the fitted one where nothing is larger,
-else the one that takes the least memory. It measures what the layers leave; the chain is scaled to
-that, and a schedule for it is found on another thread. Later steps of the size run that one.
+The first step of a new size runs a program that is safe: that of the next larger size that is
+known, else the one that takes the least memory. Where the size lies between two that were measured,
+its chain is known; else that step measures what the layers leave. A schedule for the chain is found
+on another thread, and later steps of the size run that one. A size just below a known one is run as
+that is.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
+from stowage.answer import Answer
 from stowage.errors import CancelledError, StowageError
-from stowage.model import Chain, SaveOption, Schedule, Stage
+from stowage.model import Chain, Schedule
 from stowage.torch.executor import Observed
 from stowage.torch.program import Program
+from stowage.torch.scaled_chain import between, scaled
 from stowage.torch.structure import tensors_of
 
 _log = logging.getLogger("stowage")
@@ -27,9 +31,30 @@ _log = logging.getLogger("stowage")
 # The sizes and types of the tensors that the first layer is called with.
 Signature = tuple[tuple[tuple[int, ...], Any], ...]
 
+_KEPT = 16  # sizes that have plans, and that were measured, beside the sample's
+_NEAR = 1.05  # a size with so many times the elements may stand for a smaller one
+
 
 def signature_of(tensors: Sequence[Tensor]) -> Signature:
     return tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What is known of a size."""
+
+    chain: Chain
+    outside_bytes: int  # as in `Profile`
+
+
+@dataclass(frozen=True, slots=True)
+class SizePlan:
+    """The plan for one size."""
+
+    program: Program
+    is_measured: bool  # else its chain is between two that were
+    seconds: float | None = None  # as predicted of the chain, without what is outside
+    peak_bytes: int | None = None
 
 
 class OtherSizes:
@@ -41,8 +66,8 @@ class OtherSizes:
         chain: That it has measured.
         outside_bytes: As in `Profile`.
         least: Finds the schedule that takes the least memory.
-        find: Finds a schedule for a chain, with so many bytes held outside of it; None: the
-            memory is not enough for any.
+        find: Finds an answer for a chain, with so many bytes held outside of it; without a
+            schedule where the memory is not enough for any.
     """
 
     def __init__(
@@ -52,17 +77,19 @@ class OtherSizes:
         chain: Chain,
         outside_bytes: int,
         least: Callable[[], Schedule | None],
-        find: Callable[[Chain, int], Schedule | None],
+        find: Callable[[Chain, int], Answer],
     ) -> None:
         self._fitted = fitted
         self._program = program
-        self._chain = chain
-        self._outside_bytes = outside_bytes
         self._find_least = least
         self._find = find
         self._least: Program | None = None
-        self._found: dict[Signature, Program] = {}  # written by the threads that search
-        self._searches: dict[Signature, threading.Thread] = {}
+        # The latest of those that were used last.
+        self._measured = OrderedDict({fitted: _Measured(chain, outside_bytes)})
+        self._plans: OrderedDict[Signature, SizePlan] = OrderedDict()
+        self._lock = threading.Lock()  # of `_plans`, which the thread that searches writes, too
+        self._waiting: dict[Signature, tuple[_Measured, bool]] = {}
+        self._search: threading.Thread | None = None
 
     def program_for(
         self, args: Any, kwargs: Any
@@ -71,50 +98,162 @@ class OtherSizes:
         signature = signature_of(tensors_of((args, kwargs)))
         if signature == self._fitted:
             return self._program, None
-        found = self._found.get(signature)
-        if found is not None:
-            return found, None
-        safe = self._program if _within(signature, self._fitted) else self._safest()
-        if signature in self._searches:
+        plan, larger = self._known(signature)
+        if plan is not None:
+            return plan, None
+        safe = larger or self._safest()
+        if signature in self._waiting:
             return safe, None
-        return safe.observing(), lambda sizes: self._search(signature, sizes)
+        measured = self._measured.get(signature)
+        if measured is not None:
+            self._ask(signature, measured, is_measured=True)
+            return safe, None
+        part = self._between(signature)
+        if part is not None:
+            self._ask(signature, part, is_measured=False)
+            return safe, None
+        if larger is None:
+            _log.info("a step of %s takes the least memory, which is measured", _text(signature))
+        return safe.observing(), lambda sizes: self._observed(signature, sizes)
+
+    def plans(self) -> dict[str, SizePlan]:
+        """By size, those that are kept."""
+        with self._lock:
+            return {_text(signature): plan for signature, plan in self._plans.items()}
 
     def wait(self) -> None:
         """Until every search that has begun is over."""
-        for search in list(self._searches.values()):
+        while (search := self._search) is not None:
             search.join()
+
+    def _known(self, signature: Signature) -> tuple[Program | None, Program | None]:
+        """The program of the size, or of one just above; and that of the next larger one."""
+        with self._lock:
+            found = self._plans.get(signature)
+            if found is not None:
+                self._plans.move_to_end(signature)
+                return found.program, None
+            programs = {self._fitted: self._program}
+            programs.update((each, plan.program) for each, plan in self._plans.items())
+            larger = [each for each in programs if _within(signature, each)]
+            if not larger:
+                return None, None
+            least = min(larger, key=_elements)
+            program = programs[least]
+            if _elements(least) > _NEAR * _elements(signature):
+                return None, program
+            if least in self._plans:
+                self._plans.move_to_end(least)
+            return program, program
 
     def _safest(self) -> Program:
         if self._least is None:
             schedule = self._find_least()
-            length = len(self._chain.stages)
+            length = self._program.length
             self._least = self._program if schedule is None else Program.of(schedule, length)
         return self._least
 
-    def _search(self, signature: Signature, sizes: Sequence[Observed]) -> None:
-        if signature in self._searches:
+    def _observed(self, signature: Signature, sizes: Sequence[Observed]) -> None:
+        if signature in self._measured:
             return
         ratio = _elements(signature) / max(1, _elements(self._fitted))
-        chain = scaled(self._chain, list(sizes), ratio)
-        outside = int(self._outside_bytes * ratio)
+        of_sample = self._measured[self._fitted]
+        chain = scaled(of_sample.chain, list(sizes), ratio)
+        measured = _Measured(chain, int(of_sample.outside_bytes * ratio))
+        self._measured[signature] = measured
+        if len(self._measured) > _KEPT + 1:
+            oldest = next(each for each in self._measured if each != self._fitted)
+            del self._measured[oldest]
+        self._ask(signature, measured, is_measured=True)
 
-        def search() -> None:
-            with contextlib.suppress(CancelledError):  # Python exits
-                self._found[signature] = self._best(signature, chain, outside)
+    def _between(self, signature: Signature) -> _Measured | None:
+        """The chain between the two nearest sizes that were measured, one below and one above."""
+        best: tuple[int, Signature, Signature, float] | None = None
+        for low in self._measured:
+            for high in self._measured:
+                part = _part_between(low, signature, high)
+                if part is not None:
+                    span = _elements(high) - _elements(low)
+                    if best is None or span < best[0]:
+                        best = span, low, high, part
+        if best is None:
+            return None
+        _, low, high, part = best
+        one, other = self._measured[low], self._measured[high]
+        outside = (1 - part) * one.outside_bytes + part * other.outside_bytes
+        return _Measured(between(one.chain, other.chain, part), int(outside) + 1)
 
-        thread = threading.Thread(target=search, name="stowage: other sizes", daemon=True)
-        self._searches[signature] = thread
-        thread.start()
+    def _ask(self, signature: Signature, measured: _Measured, *, is_measured: bool) -> None:
+        with self._lock:
+            self._waiting[signature] = measured, is_measured
+            if self._search is None or not self._search.is_alive():
+                self._search = threading.Thread(
+                    target=self._work, name="stowage: other sizes", daemon=True
+                )
+                self._search.start()
 
-    def _best(self, signature: Signature, chain: Chain, outside: int) -> Program:
+    def _work(self) -> None:
+        signature: Signature | None = None
         try:
-            schedule = self._find(chain, outside)
+            while (signature := self._next(signature)) is not None:
+                measured, is_measured = self._waiting[signature]
+                plan = self._best(signature, measured, is_measured=is_measured)
+                with self._lock:
+                    self._plans[signature] = plan
+                    if len(self._plans) > _KEPT:
+                        self._plans.popitem(last=False)
+        except CancelledError:  # Python exits
+            pass
+        finally:
+            if signature is not None:  # it has failed
+                self._search = None
+
+    def _next(self, done: Signature | None) -> Signature | None:
+        """What to search for after `done`; None: nothing, and this search is over."""
+        with self._lock:
+            if done is not None:
+                del self._waiting[done]
+            if not self._waiting:
+                self._search = None
+                return None
+            return next(iter(self._waiting))
+
+    def _best(self, signature: Signature, measured: _Measured, *, is_measured: bool) -> SizePlan:
+        try:
+            answer = self._find(measured.chain, measured.outside_bytes)
         except CancelledError:
             raise
         except StowageError as error:
-            _log.warning("no schedule for inputs of %s: %s", signature, error)
-            schedule = None
-        return self._safest() if schedule is None else Program.of(schedule, len(chain.stages))
+            _log.warning("no schedule for inputs of %s: %s", _text(signature), error)
+            return SizePlan(self._safest(), is_measured)
+        if answer.schedule is None or answer.prediction is None:
+            return SizePlan(self._safest(), is_measured)
+        return SizePlan(
+            Program.of(answer.schedule, len(measured.chain.stages)),
+            is_measured,
+            answer.prediction.makespan_seconds,
+            answer.prediction.peak_memory_bytes + measured.outside_bytes,
+        )
+
+
+def _text(signature: Signature) -> str:
+    """For people: the sizes of the first layer's arguments."""
+    return ", ".join("x".join(map(str, shape)) or "1" for shape, _ in signature)
+
+
+def _part_between(low: Signature, signature: Signature, high: Signature) -> float | None:
+    """How far it is from `low` to `high`; None: it is not between, with all that varies alike."""
+    if low == high or not (_within(low, signature) and _within(signature, high)):
+        return None
+    parts = {
+        (size - begin) / (end - begin)
+        for (shape, _), (begins, _), (ends, _) in zip(signature, low, high, strict=True)
+        for size, begin, end in zip(shape, begins, ends, strict=True)
+        if begin != end
+    }
+    if len(parts) != 1:
+        return None
+    return parts.pop()
 
 
 def _elements(signature: Signature) -> int:
@@ -132,67 +271,4 @@ def _within(one: Signature, other: Signature) -> bool:
     return len(one) == len(other) and all(
         len(a) == len(b) and kind == other_kind and all(x <= y for x, y in zip(a, b, strict=True))
         for (a, kind), (b, other_kind) in zip(one, other, strict=True)
-    )
-
-
-def scaled(chain: Chain, sizes: Sequence[Observed], ratio: float) -> Chain:
-    """The chain for other sizes: bytes as observed, the rest of a stage in proportion to them.
-
-    What is outside of the stages grows by `ratio`, the input's.
-    """
-    stages = []
-    for stage, size in zip(chain.stages, sizes, strict=True):
-        saved = stage.save_options[size.option - 1] if size.option else stage
-        grows = size.saved / saved.saved_bytes if saved.saved_bytes else ratio
-        gradient = size.output / stage.output_bytes if stage.output_bytes else ratio
-        grown = replace(
-            _grown(stage, grows),
-            output_bytes=size.output,
-            saved_bytes=max(
-                int(stage.saved_bytes * grows) if size.option else size.saved, size.output
-            ),
-            gradient_bytes=(
-                None if stage.gradient_bytes is None else int(stage.gradient_bytes * gradient)
-            ),
-        )
-        options = tuple(_grown_option(option, grown, grows) for option in stage.save_options)
-        stages.append(replace(grown, save_options=options))
-    loss = chain.loss
-    return replace(
-        chain,
-        input_bytes=int(chain.input_bytes * ratio),
-        input_gradient_bytes=(
-            None if chain.input_gradient_bytes is None else int(chain.input_gradient_bytes * ratio)
-        ),
-        stages=tuple(stages),
-        loss=(
-            None
-            if loss is None
-            else replace(_grown(loss, ratio), saved_bytes=int(loss.saved_bytes * ratio))
-        ),
-    )
-
-
-def _grown(stage: Stage, factor: float) -> Stage:
-    return replace(
-        stage,
-        forward_seconds=stage.forward_seconds * factor,
-        backward_seconds=stage.backward_seconds * factor,
-        forward_overhead_bytes=int(stage.forward_overhead_bytes * factor),
-        backward_overhead_bytes=int(stage.backward_overhead_bytes * factor),
-        replay_seconds=stage.replay_seconds and stage.replay_seconds * factor,
-        save_overhead_bytes=None,
-    )
-
-
-def _grown_option(option: SaveOption, stage: Stage, factor: float) -> SaveOption:
-    """Within what a stage of a chain may have."""
-    saved = min(max(int(option.saved_bytes * factor), stage.output_bytes), stage.saved_bytes)
-    least = stage.output_bytes + stage.forward_overhead_bytes
-    return replace(
-        option,
-        saved_bytes=saved,
-        backward_seconds=option.backward_seconds * factor,
-        backward_overhead_bytes=int(option.backward_overhead_bytes * factor),
-        save_overhead_bytes=max(int((option.save_overhead_bytes or 0) * factor), least - saved),
     )

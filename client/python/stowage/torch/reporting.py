@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,16 @@ class LayerReport:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeReport:
+    """What is predicted of inputs of another size than the sample's."""
+
+    size: str  # the sizes of the first layer's arguments, as "4x512x256, 4x1x512x512"
+    predicted_seconds: float | None  # None: no schedule was found, and the least is run
+    predicted_peak_bytes: int | None
+    is_measured: bool  # else it lies between two that were
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Predicted and measured figures of a step, and what becomes of each layer. Prints as a table.
 
@@ -44,6 +55,7 @@ class Report:
     run_reason: str
     layers: tuple[LayerReport, ...]
     notes: tuple[str, ...]
+    sizes: tuple[SizeReport, ...] = ()  # those of which plans are kept, beside the sample's
 
     def __str__(self) -> str:
         lines = [f"{'':10}{'predicted':>14}{'measured':>14}{'plain':>14}"]
@@ -59,6 +71,13 @@ class Report:
             f"{layer.name:{width}}  {layer.kept:8}  {layer.recomputed:>10}  {layer.offloaded:>9}"
             + (f"  {layer.way}" if layer.way else "")
             for layer in self.layers
+        ]
+        width = max((len(each.size) for each in self.sizes), default=0)
+        lines += [
+            f"{each.size:{width}}  {_seconds(each.predicted_seconds):>10}"
+            f"{_bytes(each.predicted_peak_bytes):>14}"
+            f"  {'measured' if each.is_measured else 'between two that were measured'}"
+            for each in self.sizes
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
@@ -80,6 +99,7 @@ def report(model: nn.Module) -> Report:
         found.route.reason,
         tuple(_layers(found)),
         found.notes,
+        tuple(_sizes(found)),
     )
 
 
@@ -112,6 +132,14 @@ def _layers(found: Fitted) -> list[LayerReport]:
         )
         for i, name in enumerate(names, 1)
     ]
+
+
+def _sizes(found: Fitted) -> Iterator[SizeReport]:
+    outside = found.profile.outside_seconds
+    sizes = found.coordinator.other_sizes
+    for size, plan in sizes.plans().items() if sizes is not None else ():
+        seconds = None if plan.seconds is None else plan.seconds + outside
+        yield SizeReport(size, seconds, plan.peak_bytes, plan.is_measured)
 
 
 def _ways(found: Fitted) -> dict[int, str]:

@@ -155,8 +155,9 @@ def test_arguments_are_named(arguments: Any, error: type[Exception], match: str)
 
 def test_what_cannot_be_trained_is_said() -> None:
     example = models.make("blocks")
-    with pytest.raises(TypeError, match="sample: is a list"):
-        stowage.fit(example.model, [example.sample], activations="20%")
+    for sample in ([], [[example.sample]]):
+        with pytest.raises(TypeError, match="sample: pass a tensor"):
+            stowage.fit(example.model, sample, activations="20%")
     with torch.no_grad(), pytest.raises(stowage.StowageError, match="gradients are off"):
         _fit(example)
     example.model.requires_grad_(False)

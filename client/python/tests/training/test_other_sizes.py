@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from typing import Any
@@ -9,13 +10,17 @@ from typing import Any
 import models
 import pytest
 import torch
+import transformers
 from device import DEVICE, generator
 from models import Example, differences, loss_of, train
+from torch import Tensor, nn
 
 import stowage
+from stowage.model import Chain, SaveOption, Stage
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import OtherSizes
+from stowage.torch.scaled_chain import between
 from stowage.torch.workload import Workload, metered_step
 
 
@@ -52,7 +57,7 @@ def test_a_smaller_batch_is_soon_trained_plainly() -> None:
     loss_of(Example(example.model, small).forward()).backward()
     sizes = _sizes(fitted.coordinator)
     sizes.wait()
-    assert [program.is_plain for program in sizes._found.values()] == [True]
+    assert [plan.program.is_plain for plan in sizes.plans().values()] == [True]
 
 
 def test_a_longer_sequence_stays_within_the_budget() -> None:
@@ -81,7 +86,7 @@ def test_where_nothing_fits_the_least_is_run() -> None:
     loss_of(other.forward()).backward()
     sizes = _sizes(fitted.coordinator)
     sizes.wait()
-    assert list(sizes._found.values()) == [sizes._safest()]
+    assert [plan.program for plan in sizes.plans().values()] == [sizes._safest()]
     loss_of(other.forward()).backward()
 
 
@@ -117,3 +122,115 @@ def test_a_script_ends_while_a_schedule_is_looked_for(end: str, code: int) -> No
     )
     assert (run.returncode, run.stdout) == (code, "trained\n"), run.stderr
     assert run.stderr.strip().rpartition("\n")[2] == ("KeyboardInterrupt" if end else "")
+
+
+def _gpt2() -> nn.Module:
+    torch.manual_seed(1)
+    config = transformers.GPT2Config(
+        n_layer=6, n_embd=48, n_head=4, vocab_size=200, n_positions=160, use_cache=False,
+        bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    return transformers.GPT2LMHeadModel(config).to(DEVICE)
+
+
+def _tokens(length: int, batch: int = 2) -> dict[str, Tensor]:
+    ids = torch.randint(0, 200, (batch, length), generator=generator(length), device=DEVICE)
+    return {"input_ids": ids, "labels": ids}
+
+
+def _step(model: nn.Module, sample: dict[str, Tensor]) -> list[Tensor]:
+    torch.manual_seed(2)
+    model.zero_grad()
+    loss = model(**sample).loss
+    loss.backward()
+    return [loss.detach(), *(p.grad for p in model.parameters())]
+
+
+def test_eighty_lengths_between_two_samples() -> None:
+    plain, model = _gpt2(), _gpt2()
+    samples = [_tokens(72), _tokens(156)]
+    fitted = stowage.fit(model, samples, activations="30%", verbose=False)
+    sizes = _sizes(fitted.coordinator)
+    lengths = list(range(74, 154))
+    random.Random(3).shuffle(lengths)
+    for number, length in enumerate(lengths):
+        expected, found = _step(plain, _tokens(length)), _step(model, _tokens(length))
+        assert all(torch.equal(one, other) for one, other in zip(expected, found, strict=True))
+        if number % 8 == 0:
+            sizes.wait()
+            work = Workload(lambda n=length: model(**_tokens(n)), lambda out: out.loss, DEVICE)
+            with unchanged(model):
+                assert metered_step(work)[1] < 1.05 * fitted.activations
+    report = stowage.report(model)
+    assert 8 < len(report.sizes) <= 16
+    # No step was measured but that of the shorter sample.
+    assert sum(each.is_measured for each in report.sizes) <= 1
+    for each in report.sizes:
+        assert each.predicted_peak_bytes is not None
+        assert each.predicted_peak_bytes <= fitted.activations
+    assert "between two that were measured" in str(report)
+
+
+def test_a_size_just_below_a_known_one_is_run_as_that() -> None:
+    model = _gpt2()
+    fitted = stowage.fit(model, _tokens(100), activations="30%", verbose=False)
+    for length in (96, 97, 99):
+        _step(model, _tokens(length))
+    sizes = _sizes(fitted.coordinator)
+    sizes.wait()
+    assert sizes.plans() == {}
+
+
+def test_what_does_not_lie_between_two_is_measured() -> None:
+    model = _gpt2()
+    samples = [_tokens(72), _tokens(144, batch=4)]
+    fitted = stowage.fit(model, samples, activations="30%", verbose=False)
+    sizes = _sizes(fitted.coordinator)
+    for sample in (_tokens(108, batch=3), _tokens(144, batch=2)):  # the first one does
+        _step(model, sample)
+        sizes.wait()
+    assert [plan.is_measured for plan in sizes.plans().values()] == [True, False, True]
+
+
+def test_a_size_is_measured_again_once_it_was_forgotten() -> None:
+    model = _gpt2()
+    fitted = stowage.fit(model, _tokens(16), activations="30%", verbose=False)
+    sizes = _sizes(fitted.coordinator)
+    lengths = [round(18 * 1.12**power) for power in range(19)]
+    for length in reversed(lengths):  # the largest first: each has one above, and none below
+        _step(model, _tokens(length))
+        sizes.wait()
+    assert len(sizes.plans()) == 16
+    _step(model, _tokens(lengths[-1]))
+    sizes.wait()
+    assert len(sizes.plans()) == 16
+
+
+def test_between_two_chains_bytes_are_rounded_up_and_times_lie_between() -> None:
+    low, high = (
+        Chain(
+            name="c",
+            input_bytes=size,
+            stages=(
+                Stage(
+                    name="a",
+                    forward_seconds=size,
+                    backward_seconds=2.0 * size,
+                    output_bytes=size,
+                    saved_bytes=3 * size,
+                    replay_seconds=None if size == 10 else 1.0,
+                    save_options=(
+                        SaveOption(name="w", saved_bytes=2 * size, backward_seconds=2.5 * size),
+                    ),
+                ),
+            ),
+        )
+        for size in (10, 21)
+    )
+    found = between(low, high, 0.5)
+    stage = found.stages[0]
+    assert (found.input_bytes, stage.output_bytes, stage.saved_bytes) == (16, 16, 47)
+    assert (stage.forward_seconds, stage.backward_seconds) == (15.5, 31.0)
+    assert stage.replay_seconds is None
+    assert stage.save_options[0].saved_bytes == 31
+    assert between(low, high, 1.0).stages[0].saved_bytes == high.stages[0].saved_bytes
