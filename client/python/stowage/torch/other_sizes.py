@@ -86,9 +86,9 @@ class OtherSizes:
         self._least: Program | None = None
         # The latest of those that were used last.
         self._measured = OrderedDict({fitted: _Measured(chain, outside_bytes)})
-        self._plans: OrderedDict[Signature, SizePlan] = OrderedDict()
-        self._lock = threading.Lock()  # of `_plans`, which the thread that searches writes, too
-        self._waiting: dict[Signature, tuple[_Measured, bool]] = {}
+        self._found: OrderedDict[Signature, SizePlan] = OrderedDict()
+        self._lock = threading.Lock()  # of `_found`, which the thread that searches writes, too
+        self._searches: dict[Signature, tuple[_Measured, bool]] = {}
         self._search: threading.Thread | None = None
 
     def program_for(
@@ -102,7 +102,7 @@ class OtherSizes:
         if plan is not None:
             return plan, None
         safe = larger or self._safest()
-        if signature in self._waiting:
+        if signature in self._searches:
             return safe, None
         measured = self._measured.get(signature)
         if measured is not None:
@@ -119,7 +119,7 @@ class OtherSizes:
     def plans(self) -> dict[str, SizePlan]:
         """By size, those that are kept."""
         with self._lock:
-            return {_text(signature): plan for signature, plan in self._plans.items()}
+            return {_text(signature): plan for signature, plan in self._found.items()}
 
     def wait(self) -> None:
         """Until every search that has begun is over."""
@@ -129,12 +129,12 @@ class OtherSizes:
     def _known(self, signature: Signature) -> tuple[Program | None, Program | None]:
         """The program of the size, or of one just above; and that of the next larger one."""
         with self._lock:
-            found = self._plans.get(signature)
+            found = self._found.get(signature)
             if found is not None:
-                self._plans.move_to_end(signature)
+                self._found.move_to_end(signature)
                 return found.program, None
             programs = {self._fitted: self._program}
-            programs.update((each, plan.program) for each, plan in self._plans.items())
+            programs.update((each, plan.program) for each, plan in self._found.items())
             larger = [each for each in programs if _within(signature, each)]
             if not larger:
                 return None, None
@@ -142,8 +142,8 @@ class OtherSizes:
             program = programs[least]
             if _elements(least) > _NEAR * _elements(signature):
                 return None, program
-            if least in self._plans:
-                self._plans.move_to_end(least)
+            if least in self._found:
+                self._found.move_to_end(least)
             return program, program
 
     def _safest(self) -> Program:
@@ -185,7 +185,7 @@ class OtherSizes:
 
     def _ask(self, signature: Signature, measured: _Measured, *, is_measured: bool) -> None:
         with self._lock:
-            self._waiting[signature] = measured, is_measured
+            self._searches[signature] = measured, is_measured
             if self._search is None or not self._search.is_alive():
                 self._search = threading.Thread(
                     target=self._work, name="stowage: other sizes", daemon=True
@@ -196,12 +196,12 @@ class OtherSizes:
         signature: Signature | None = None
         try:
             while (signature := self._next(signature)) is not None:
-                measured, is_measured = self._waiting[signature]
+                measured, is_measured = self._searches[signature]
                 plan = self._best(signature, measured, is_measured=is_measured)
                 with self._lock:
-                    self._plans[signature] = plan
-                    if len(self._plans) > _KEPT:
-                        self._plans.popitem(last=False)
+                    self._found[signature] = plan
+                    if len(self._found) > _KEPT:
+                        self._found.popitem(last=False)
         except CancelledError:  # Python exits
             pass
         finally:
@@ -212,11 +212,11 @@ class OtherSizes:
         """What to search for after `done`; None: nothing, and this search is over."""
         with self._lock:
             if done is not None:
-                del self._waiting[done]
-            if not self._waiting:
+                del self._searches[done]
+            if not self._searches:
                 self._search = None
                 return None
-            return next(iter(self._waiting))
+            return next(iter(self._searches))
 
     def _best(self, signature: Signature, measured: _Measured, *, is_measured: bool) -> SizePlan:
         try:
