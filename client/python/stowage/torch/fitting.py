@@ -328,7 +328,13 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
         _other_sizes(profile, platform, program, route, wishes),
         by_checkpoint=route.run != "stowage",
     )
-    notes = (*wishes.notes, *([wishes.caches.note()] if wishes.caches.note() else []))
+    share = profile.managed_share
+    left_out = f"{1 - share:.0%} of what a step holds is outside of these layers, and stays"
+    notes = (
+        *wishes.notes,
+        *([wishes.caches.note()] if wishes.caches.note() else []),
+        *([left_out] if share < _LEAST_SHARE else []),
+    )
     fitted = Fitted(
         coordinator,
         profile,
@@ -444,6 +450,9 @@ def _refuse_outdated(measured: _Measured, fitted: Fitted, peak: int) -> None:
         measured.file.forget()
         raise _OutdatedError(f"{measured.file.path}: a step takes {format_bytes(peak)}")
 
+
+# What is less of what a step holds is said in a note.
+_LEAST_SHARE = 0.5
 
 # By more than what is predicted of a profile that was just measured.
 _PEAKS_DIFFER = 0.05

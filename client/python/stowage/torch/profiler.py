@@ -49,6 +49,13 @@ class Profile:
             return 0.0
         return max(0.0, self.plain_seconds - _seconds_of(self.chain))
 
+    @property
+    def managed_share(self) -> float:
+        """Of what a plain step holds for its backward, the part that the layers hold."""
+        inside = sum(stage.saved_bytes for stage in self.chain.stages)
+        after = self.chain.loss.saved_bytes if self.chain.loss is not None else 0
+        return inside / max(1, inside + self.outside_bytes + after)
+
 
 class Profiler:
     """Measures the stages of one model. Changes nothing that `unchanged` does not undo."""

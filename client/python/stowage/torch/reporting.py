@@ -51,6 +51,7 @@ class Report:
     plain_seconds: float | None
     plain_peak_bytes: int | None
     budget_bytes: int
+    managed_share: float  # of what a plain step holds for its backward: what the layers hold
     run: str  # "torch": by torch.utils.checkpoint; "stowage": by Stowage's executor; "plain"
     run_reason: str
     layers: tuple[LayerReport, ...]
@@ -64,6 +65,7 @@ class Report:
         sizes = (self.predicted_peak_bytes, self.measured_peak_bytes, self.plain_peak_bytes)
         lines.append(f"{'peak':10}" + "".join(f"{_bytes(value):>14}" for value in sizes))
         lines.append(f"{'budget':10}{format_bytes(self.budget_bytes):>14}")
+        lines.append(f"{'managed':10}{self.managed_share:>14.0%} of what a plain step holds")
         lines.append(f"{'run':10}{_RUN_BY[self.run]}: {self.run_reason}")
         width = max(len("layer"), *(len(layer.name) for layer in self.layers))
         lines.append(f"{'layer':{width}}  {'kept':8}  recomputed  offloaded")
@@ -95,6 +97,7 @@ def report(model: nn.Module) -> Report:
         found.profile.plain_seconds,
         found.profile.plain_peak_bytes,
         found.activations,
+        found.profile.managed_share,
         found.route.run,
         found.route.reason,
         tuple(_layers(found)),

@@ -79,6 +79,12 @@ def ranks_of(model: nn.Module, wrapper: Any = None) -> Ranks:
             # What the original parameters are where FSDP1 keeps them (use_orig_params).
             if getattr(tensor, "_fsdp_flattened", False):
                 raise _error(path, *_TENSORS["FlatParameter"])
+            if hasattr(tensor, "ds_id"):
+                raise _error(
+                    path,
+                    "is partitioned by DeepSpeed's ZeRO 3",
+                    "use fully_shard, or ZeRO 1 or 2, and stowage.fit before deepspeed.initialize",
+                )
             if not (is_sharded(tensor) and _is_gathered_by_hooks(model, name)):
                 _refuse(path, type(tensor), _TENSORS)
                 continue

@@ -576,3 +576,31 @@ def test_buffers_that_layers_write_are_compared_in_the_first_step_alone(
 def test_report_before_fit() -> None:
     with pytest.raises(stowage.StowageError, match=r"stowage\.fit"):
         stowage.report(nn.Linear(2, 2))
+
+
+class _Halves(nn.Module):
+    """Most of what it holds is before its layers, in a loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before = nn.Linear(16, 16)
+        self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(4))
+
+    def forward(self, value: Tensor) -> Tensor:
+        for _ in range(12):
+            value = torch.tanh(self.before(value))
+        for layer in self.layers:
+            value = layer(value)
+        return value
+
+
+def test_what_the_plan_does_not_manage_is_said() -> None:
+    model = _Halves()
+    fitted = stowage.fit(model, torch.randn(64, 16), activations="20%", verbose=False)
+    report = stowage.report(model)
+    assert report.managed_share < 0.5
+    assert "of what a step holds is outside of these layers, and stays" in str(fitted)
+    assert f"{report.managed_share:.0%} of what a plain step holds" in str(report)
+    whole = models.make("blocks")
+    _fit(whole)
+    assert stowage.report(whole.model).managed_share > 0.9

@@ -70,6 +70,11 @@ def _with_inplace(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     return _shard("3")(model, mesh)
 
 
+def _partitioned(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    model[3].linear.weight.ds_id = 7  # as deepspeed.zero.Init leaves it
+    return model
+
+
 def _fsdp1_inside(model: nn.Module, mesh: DeviceMesh, **options: Any) -> nn.Module:
     model[3] = FullyShardedDataParallel(model[3], device_id=torch.device("cpu"), **options)
     return model
@@ -145,6 +150,11 @@ CASES: dict[str, tuple[Callable[[nn.Module, DeviceMesh], nn.Module], str, str]] 
         _part_of_ddp_elsewhere,
         "3 is wrapped in DistributedDataParallel",
         _WHOLE,
+    ),
+    "ZeRO 3": (
+        _partitioned,
+        "3.linear.weight is partitioned by DeepSpeed's ZeRO 3",
+        "use fully_shard, or ZeRO 1 or 2, and stowage.fit before deepspeed.initialize",
     ),
     "DataParallel": (
         lambda model, mesh: DataParallel(model),
