@@ -40,6 +40,19 @@ class FirstStep:
             self._before, prepend=True, with_kwargs=True
         )
 
+    def check(self) -> None:
+        """After a step. Raises, or warns, where the model was not called in it."""
+        if self._handle is None:
+            return
+        self._handle.remove()
+        self._handle = None
+        self._complain(
+            StowageError(
+                f"{type(self._model).__name__} was not called in the first training step, so that "
+                "there is no plan: name the module that the step calls"
+            )
+        )
+
     def remove(self) -> None:
         """The model as it was."""
         if self._handle is not None:
@@ -59,11 +72,12 @@ class FirstStep:
         try:
             self.fitted = fit(**self._arguments)
         except StowageError as error:
-            if self._strict:
-                raise
-            warnings.warn(
-                f"stowage: the model trains as it is, without a plan: {error}", stacklevel=2
-            )
+            self._complain(error)
+
+    def _complain(self, error: StowageError) -> None:
+        if self._strict:
+            raise error
+        warnings.warn(f"stowage: the model trains as it is, without a plan: {error}", stacklevel=2)
 
 
 def _sample_of(

@@ -20,7 +20,7 @@ class StowageCallback(lightning.pytorch.Callback):  # type: ignore[misc, unused-
 
     Args:
         module: the name of the part of the LightningModule that `training_step` calls, and that
-            has the layers; "": it calls the LightningModule itself.
+            has the layers; "": it calls the LightningModule itself, as `self(batch)`.
         strict: raises where no schedule can be found; else warns, and the model trains as it is.
         arguments: of `stowage.fit`, as `memory="80%"`; its sample and optimizer are the trainer's.
 
@@ -54,6 +54,18 @@ class StowageCallback(lightning.pytorch.Callback):  # type: ignore[misc, unused-
             **self._arguments,
         }
         self._first_step = FirstStep(self._module, strict=self._strict, **arguments)
+
+    def on_train_batch_end(
+        self,
+        trainer: lightning.pytorch.Trainer,
+        pl_module: lightning.pytorch.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Of the trainer."""
+        if self._first_step is not None:
+            self._first_step.check()
 
     def on_train_end(
         self, trainer: lightning.pytorch.Trainer, pl_module: lightning.pytorch.LightningModule

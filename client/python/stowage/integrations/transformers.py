@@ -49,6 +49,11 @@ class StowageCallback(transformers.TrainerCallback):  # type: ignore[misc, unuse
         arguments.setdefault("verbose", bool(state.is_world_process_zero) and not args.disable_tqdm)
         self._first_step = FirstStep(model, strict=self._strict, **arguments)
 
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Of the trainer."""
+        if self._first_step is not None:
+            self._first_step.check()
+
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Of the trainer."""
         if self._first_step is not None:

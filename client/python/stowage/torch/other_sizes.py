@@ -116,10 +116,10 @@ class OtherSizes:
             _log.info("a step of %s takes the least memory, which is measured", _text(signature))
         return safe.observing(), lambda sizes: self._observed(signature, sizes)
 
-    def plans(self) -> dict[str, SizePlan]:
-        """By size, those that are kept."""
+    def plans(self) -> list[tuple[str, SizePlan]]:
+        """The sizes of the chain's input, as "4x512x256", and the plans that are kept."""
         with self._lock:
-            return {_text(signature): plan for signature, plan in self._found.items()}
+            return [(_text(signature[:1]), plan) for signature, plan in self._found.items()]
 
     def wait(self) -> None:
         """Until every search that has begun is over."""

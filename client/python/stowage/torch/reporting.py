@@ -30,10 +30,17 @@ class LayerReport:
 class SizeReport:
     """What is predicted of inputs of another size than the sample's."""
 
-    size: str  # the sizes of the first layer's arguments, as "4x512x256, 4x1x512x512"
+    size: str  # of the first layer's first argument, as "4x512x256"
     predicted_seconds: float | None  # None: no schedule was found, and the least is run
     predicted_peak_bytes: int | None
     is_measured: bool  # else it lies between two that were
+
+    @property
+    def how(self) -> str:
+        """In words."""
+        if self.predicted_seconds is None:
+            return "no schedule fits, so the least is run"
+        return "measured" if self.is_measured else "between two that were measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +84,7 @@ class Report:
         width = max((len(each.size) for each in self.sizes), default=0)
         lines += [
             f"{each.size:{width}}  {_seconds(each.predicted_seconds):>10}"
-            f"{_bytes(each.predicted_peak_bytes):>14}"
-            f"  {'measured' if each.is_measured else 'between two that were measured'}"
+            f"{_bytes(each.predicted_peak_bytes):>14}  {each.how}"
             for each in self.sizes
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
@@ -140,7 +146,7 @@ def _layers(found: Fitted) -> list[LayerReport]:
 def _sizes(found: Fitted) -> Iterator[SizeReport]:
     outside = found.profile.outside_seconds
     sizes = found.coordinator.other_sizes
-    for size, plan in sizes.plans().items() if sizes is not None else ():
+    for size, plan in sizes.plans() if sizes is not None else ():
         seconds = None if plan.seconds is None else plan.seconds + outside
         yield SizeReport(size, seconds, plan.peak_bytes, plan.is_measured)
 

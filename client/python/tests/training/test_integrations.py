@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import pathlib
@@ -277,9 +278,12 @@ class Lit(lightning.pytorch.LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-2)
 
 
-def _lightning(folder: pathlib.Path, *callbacks: Any, **more: Any) -> list[float]:
+def _lightning(
+    folder: pathlib.Path, *callbacks: Any, unused: nn.Module | None = None, **more: Any
+) -> list[float]:
     lightning.pytorch.seed_everything(2, verbose=False)
     module = Lit()
+    module.model.lm_head.unused = unused
     trainer = lightning.pytorch.Trainer(
         accelerator="cpu", devices=1, max_steps=30, logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False, callbacks=list(callbacks),
@@ -302,6 +306,18 @@ def test_lightning(more: dict[str, Any], tmp_path: pathlib.Path) -> None:
         callback = stowage.integrations.lightning.StowageCallback(activations="10%", verbose=False)
         assert _lightning(tmp_path, callback, **more) == expected
     assert _recomputes(callback.report)
+
+
+def test_lightning_names_a_module_that_is_not_called(tmp_path: pathlib.Path) -> None:
+    arguments = {"module": "model.lm_head.unused", "activations": "10%", "verbose": False}
+    for strict in (True, False):
+        callback = stowage.integrations.lightning.StowageCallback(strict=strict, **arguments)
+        with contextlib.ExitStack() as stack:
+            if strict:
+                stack.enter_context(pytest.raises(stowage.StowageError, match="was not called"))
+            else:
+                stack.enter_context(pytest.warns(UserWarning, match="Identity was not called"))
+            _lightning(tmp_path, callback, unused=nn.Identity())
 
 
 def test_lightning_names_the_module_that_it_lacks(tmp_path: pathlib.Path) -> None:

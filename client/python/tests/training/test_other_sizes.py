@@ -57,7 +57,7 @@ def test_a_smaller_batch_is_soon_trained_plainly() -> None:
     loss_of(Example(example.model, small).forward()).backward()
     sizes = _sizes(fitted.coordinator)
     sizes.wait()
-    assert [plan.program.is_plain for plan in sizes.plans().values()] == [True]
+    assert [plan.program.is_plain for _, plan in sizes.plans()] == [True]
 
 
 def test_a_longer_sequence_stays_within_the_budget() -> None:
@@ -86,7 +86,7 @@ def test_where_nothing_fits_the_least_is_run() -> None:
     loss_of(other.forward()).backward()
     sizes = _sizes(fitted.coordinator)
     sizes.wait()
-    assert [plan.program for plan in sizes.plans().values()] == [sizes._safest()]
+    assert [plan.program for _, plan in sizes.plans()] == [sizes._safest()]
     loss_of(other.forward()).backward()
 
 
@@ -178,7 +178,7 @@ def test_a_size_just_below_a_known_one_is_run_as_that() -> None:
         _step(model, _tokens(length))
     sizes = _sizes(fitted.coordinator)
     sizes.wait()
-    assert sizes.plans() == {}
+    assert sizes.plans() == []
 
 
 def test_what_does_not_lie_between_two_is_measured() -> None:
@@ -189,7 +189,7 @@ def test_what_does_not_lie_between_two_is_measured() -> None:
     for sample in (_tokens(108, batch=3), _tokens(144, batch=2)):  # the first one does
         _step(model, sample)
         sizes.wait()
-    assert [plan.is_measured for plan in sizes.plans().values()] == [True, False, True]
+    assert [plan.is_measured for _, plan in sizes.plans()] == [True, False, True]
 
 
 def test_a_size_is_measured_again_once_it_was_forgotten() -> None:
