@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import logging
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +13,6 @@ from torch import nn
 import stowage
 from stowage.errors import StowageError
 from stowage.torch import Fitted
-
-_log = logging.getLogger("stowage")
 
 
 class FirstStep:
@@ -68,9 +65,9 @@ class FirstStep:
             return
         self._handle.remove()
         self._handle = None
-        fit = functools.partial(stowage.fit, model, _sample_of(model, args, kwargs))
         try:
-            self.fitted = fit(**self._arguments)
+            sample = _sample_of(model, args, kwargs)
+            self.fitted = stowage.fit(model, sample, **self._arguments)
         except StowageError as error:
             self._complain(error)
 
@@ -93,7 +90,5 @@ def _sample_of(
 
 
 def _positional_names(forward: Callable[..., Any]) -> list[str]:
-    import inspect
-
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [p.name for p in inspect.signature(forward).parameters.values() if p.kind in kinds]

@@ -231,6 +231,7 @@ def fit(
                 done = _fit(model, wishes, measures_anew=True)
             ranks.steps(lambda: _measure_sizes(model, done, smaller, wishes))
     except BaseException:
+        unfit(model)  # where a step of another size has failed
         caches.put_back()
         forget_forward(wrapper)
         raise

@@ -200,10 +200,23 @@ def test_a_size_is_measured_again_once_it_was_forgotten() -> None:
     for length in reversed(lengths):  # the largest first: each has one above, and none below
         _step(model, _tokens(length))
         sizes.wait()
+    first = f"2x{lengths[-1]}x48"
     assert len(sizes.plans()) == 16
+    assert first not in dict(sizes.plans())
     _step(model, _tokens(lengths[-1]))
     sizes.wait()
     assert len(sizes.plans()) == 16
+    assert first in dict(sizes.plans())
+
+
+def test_a_size_whose_step_fails_leaves_the_model_plain() -> None:
+    model = _gpt2()
+    samples = [_tokens(100), {**_tokens(40), "labels": torch.full((2, 40), 300, device=DEVICE)}]
+    with pytest.raises((IndexError, RuntimeError)):
+        stowage.fit(model, samples, activations="30%", verbose=False)
+    assert "forward" not in vars(model.transformer.h[0])
+    with pytest.raises(stowage.StowageError, match="was not fitted"):
+        stowage.report(model)
 
 
 def test_between_two_chains_bytes_are_rounded_up_and_times_lie_between() -> None:

@@ -222,13 +222,23 @@ def test_what_is_sharded_in_parts_is_refused(case: str, mesh: DeviceMesh) -> Non
 def test_a_model_in_the_middle_of_micro_batches_is_refused(mesh: DeviceMesh) -> None:
     model = _shard("2", "3", "")(models.make("blocks").model, mesh)
     model.set_requires_gradient_sync(False)
+    torch.manual_seed(3)
     loss_of(model(models.make("blocks").sample)).backward()
     with pytest.raises(NotAChainError, match="not to reduce them, as between two micro-batches"):
         _fit(model)
     model.set_requires_gradient_sync(True)  # what is left of the first is still there
     with pytest.raises(NotAChainError, match=r"finish the step, and call stowage\.fit then"):
         _fit(model)
+    plain = models.make("blocks").model
+    torch.manual_seed(3)
+    for _ in range(2):
+        loss_of(plain(models.make("blocks").sample)).backward()
+    torch.manual_seed(3)
+    model(models.make("blocks").sample)  # draws what the first micro-batch has drawn
     loss_of(model(models.make("blocks").sample)).backward()
+    for one, other in zip(plain.parameters(), model.parameters(), strict=True):
+        whole = other.grad.full_tensor() if hasattr(other.grad, "full_tensor") else other.grad
+        torch.testing.assert_close(one.grad, whole)
     assert _fit(model).answer is not None
 
 
