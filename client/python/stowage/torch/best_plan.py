@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from stowage.answer import Answer, Outcome
-from stowage.model import Chain, Platform
+from stowage.local import simulate
+from stowage.model import Chain, Operation, OperationKind, Platform, Schedule
 from stowage.planner import Planned
 from stowage.torch.profiler import Profile
 
 # How many schedules are looked for at most whose figures may be too lean.
 _ATTEMPTS = 10
+_MUCH = 2**61  # bytes
 # By how much a schedule that fits may be slower than one that does not, for the search to end.
 _AS_FAST = 1.005
 
@@ -24,7 +26,7 @@ def best_plan(
     Where none fits, the least memory with which one does; None: no memory is enough.
     """
     fitting: list[Planned] = []
-    if memory >= profile.outside_backward_bytes:
+    if memory >= profile.outside_peak_bytes:
         fitting = _fitting(profile, platform, memory, ask)
     if not fitting:
         smallest = _smallest(profile, platform, ask)
@@ -39,6 +41,45 @@ def least_memory(
 ) -> int | None:
     """The least memory with which `best_plan` finds a schedule; None: no memory is enough."""
     return min((peak for peak, _ in _smallest(profile, platform, ask)), default=None)
+
+
+def all_replayed(profile: Profile) -> Planned:
+    """The plan that keeps nothing but outputs, and replays each layer, where that saves anything.
+
+    As `checkpoint` around every layer. It takes the least memory of the plans that replay layers
+    one by one; predicted by itself, without a solver.
+    """
+    chain, length = profile.chain, len(profile.chain.stages)
+    replayed = [
+        number
+        for number, stage in enumerate(chain.stages, 1)
+        if not stage.no_recompute and stage.saved_bytes > stage.output_bytes
+    ]
+    operations: list[tuple[OperationKind, int]] = []
+    for number in range(1, length + 1):
+        kept = number not in replayed
+        kind = OperationKind.FORWARD_SAVE if kept else OperationKind.FORWARD_CHECKPOINT
+        operations.append((kind, number))
+    if chain.loss is not None:
+        operations.append((OperationKind.FORWARD_SAVE, length + 1))
+        operations.append((OperationKind.BACKWARD, length + 1))
+    for number in range(length, 0, -1):
+        if number in replayed:
+            operations.append((OperationKind.FORWARD_SAVE, number))
+        operations.append((OperationKind.BACKWARD, number))
+    schedule = Schedule(
+        operations=tuple(Operation(kind=kind, stage=stage) for kind, stage in operations)
+    )
+    platform = Platform(memory_bytes=_MUCH)
+    simulated = simulate(chain, platform, schedule)
+    answer = Answer(
+        outcome=Outcome.FEASIBLE,
+        schedule=schedule,
+        prediction=simulated.prediction,
+        platform=platform,
+        explanation=simulated.explanation,
+    )
+    return Planned(answer=answer, source="local solve")
 
 
 def _fitting(
@@ -96,14 +137,14 @@ def _smallest(
         planned = None if least is None else ask(chain, least)
         if planned is not None and planned.answer.schedule is not None:
             peak = _peak(profile, platform, planned.answer)
-            found.append((max(peak, profile.outside_backward_bytes), planned))
+            found.append((max(peak, profile.outside_peak_bytes), planned))
     return found
 
 
 def _peak(profile: Profile, platform: Platform, answer: Answer) -> int:
     assert answer.schedule is not None
     return profile.memory.peak(
-        profile.chain, replace(platform, memory_bytes=2**61), answer.schedule
+        profile.chain, replace(platform, memory_bytes=_MUCH), answer.schedule
     )
 
 

@@ -43,7 +43,7 @@ def common_profile(profile: Profile, stages: Sequence[Stage], ranks: Ranks) -> P
         memory.careful(_chain([each.chain for each in profiles])),
         profile.input,
         max(each.outside_bytes for each in profiles),
-        max(each.outside_backward_bytes for each in profiles),
+        max(each.outside_peak_bytes for each in profiles),
         _largest([each.plain_seconds for each in profiles]),
         _largest([each.plain_peak_bytes for each in profiles]),
         memory,
@@ -87,6 +87,7 @@ def _overheads(*of_processes: Overheads) -> Overheads:
         backward=max(each.backward for each in of_processes),
         unread=min(each.unread for each in of_processes),  # of what is not needed, the least
         replay=max(each.replay for each in of_processes),
+        after=min(each.after for each in of_processes),
     )
 
 

@@ -1,25 +1,17 @@
-"""Puts a program in the place of the layers' own forwards, and takes it out again."""
+"""Runs a program in the place of the layers' own forwards."""
 
 from __future__ import annotations
 
-import copy
-import functools
-import operator
-import types
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from stowage.torch.checkpointed import (
-    BrokenGraphError,
-    all_in_turn,
-    run_checkpointed,
-    traced_by_compile,
-)
+from stowage.torch.checkpointed import all_in_turn, run_checkpointed, traced_by_compile
 from stowage.torch.executor import Pass
+from stowage.torch.installation import Installation
 from stowage.torch.kept_results import Way
 from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.program import Program
@@ -27,118 +19,6 @@ from stowage.torch.stage import Stage
 from stowage.torch.structure import tensors_of
 from stowage.torch.switches import checkpoints_itself, warn_of_checkpointing
 from stowage.torch.transfers import Transfers
-
-# Called for each layer: (stage from 1, args, kwargs) -> what the layer returns.
-Handler = Callable[[int, Any, Any], Any]
-
-
-class LayerForward:
-    """What stands in a layer's ``forward``. Copies and pickles of the model get the layer's own:
-    that of its class, or a copy of an attribute of the layer itself (`was_own`).
-    """
-
-    def __init__(
-        self,
-        module: nn.Module,
-        original: Callable[..., Any],
-        was_own: bool,
-        handler: Any,
-        traced: Callable[..., Any] | None,
-    ) -> None:
-        self._module = module
-        self._original = original
-        self._was_own = was_own
-        self._handler = handler  # (args, kwargs) -> what the layer returns
-        self._traced = traced  # by torch.compile of the whole model; None: its graph breaks here
-        functools.update_wrapper(self, original, updated=())
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not torch.is_grad_enabled():
-            return self._original(*args, **kwargs)
-        if self._traced is not None and torch.compiler.is_compiling():
-            # Where the graph breaks inside of the layer, torch.compile runs all of this as it
-            # stands, since it cannot go on in the middle of a try.
-            try:
-                return self._traced(*args, **kwargs)
-            except BrokenGraphError:
-                pass
-        return self._run(args, kwargs)
-
-    @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
-    def _run(self, args: Any, kwargs: Any) -> Any:
-        return self._handler(args, kwargs)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if self._was_own:
-            return copy.deepcopy(self._original, memo)
-        copied = memo.get(id(self._module), self._module)
-        return types.MethodType(type(self._module).forward, copied)
-
-    def __reduce__(self) -> Any:
-        # Neither needs Stowage.
-        if self._was_own:
-            return operator.getitem, ((self._original,), 0)
-        # Read before the module's attributes are, so this is the class's.
-        return getattr, (self._module, "forward")
-
-
-class Installation:
-    """The replaced forwards of some stages. Undone by `remove`, once."""
-
-    def __init__(
-        self,
-        stages: Sequence[Stage],
-        handler: Handler,
-        traced: Callable[[int], Callable[..., Any] | None] = lambda stage: None,
-    ) -> None:
-        self._replaced: list[tuple[nn.Module, str, bool, Any]] = []
-        for number, stage in enumerate(stages, 1):
-            first, *others = stage.modules
-            originals = [self._original(module) for module in stage.modules]
-            stage.forwards = tuple(original for _, _, original in originals)
-            self._replace(first, originals[0], _at_stage(handler, number), traced(number))
-            # The first module of a joined stage has run them all.
-            for module, original in zip(others, originals[1:], strict=True):
-                self._replace(module, original, _passes_on, _first_of)
-
-    def remove(self) -> None:
-        for module, attribute, was_own, value in reversed(self._replaced):
-            if was_own:
-                module.__dict__[attribute] = value
-            else:
-                module.__dict__.pop(attribute, None)
-        self._replaced = []
-
-    @staticmethod
-    def _original(module: nn.Module) -> tuple[str, bool, Callable[..., Any]]:
-        # Module.compile() has a call of its own, which would trace what stands in forward.
-        compiled = module.__dict__.get("_compiled_call_impl")
-        if compiled is not None:
-            return "_compiled_call_impl", True, compiled
-        return "forward", "forward" in module.__dict__, module.forward
-
-    def _replace(
-        self,
-        module: nn.Module,
-        original: tuple[str, bool, Callable[..., Any]],
-        handler: Any,
-        traced: Callable[..., Any] | None,
-    ) -> None:
-        attribute, was_own, function = original
-        self._replaced.append((module, attribute, was_own, function))
-        module.__dict__[attribute] = LayerForward(module, function, was_own, handler, traced)
-
-
-def _at_stage(handler: Handler, number: int) -> Any:
-    return lambda args, kwargs: handler(number, args, kwargs)
-
-
-def _passes_on(args: Any, kwargs: Any) -> Any:
-    return args[0]
-
-
-def _first_of(value: Any) -> Any:
-    return value
 
 
 class Coordinator:
@@ -151,6 +31,8 @@ class Coordinator:
     With `by_checkpoint`, programs that replay layers in turn are run by `torch.utils.checkpoint`
     instead, layer by layer and without a pass.
     """
+
+    is_chain = True
 
     def __init__(
         self,
@@ -173,7 +55,7 @@ class Coordinator:
         self._pass: Pass | None = None
         self._outputs: list[weakref.ref[Tensor]] = []  # of the layer called last
         self._installed: Installation | None = None
-        self._has_warned = False
+        self._checkpointing = _Checkpointing(self.stages[0])
 
     def install(self) -> None:
         self._installed = Installation(self.stages, self._call, self._traced)
@@ -191,7 +73,7 @@ class Coordinator:
 
     def _call(self, stage: int, args: Any, kwargs: Any) -> Any:
         if stage == 1:
-            self._warn_once()
+            self._checkpointing.warn_once()
             program, observed = self.program, None
             if self._other_sizes is not None:
                 program, observed = self._other_sizes.program_for(args, kwargs)
@@ -201,7 +83,7 @@ class Coordinator:
                 self._pass = Pass(self.stages, program, self._transfers, observed)
         if self._without_pass is not None:
             self._pass = None
-            return self._run_alone(self._without_pass, stage, args, kwargs)
+            return _run_alone(self.stages[stage - 1], self._without_pass, stage, args, kwargs)
         run = self._pass
         if run is None or run.called != stage - 1:
             self._pass = None
@@ -218,35 +100,104 @@ class Coordinator:
             self._pass = run
         return output
 
-    def _warn_once(self) -> None:
-        """Of a trainer that has switched the layers' own checkpointing on since."""
-        first = self.stages[0]
-        if not self._has_warned and any(map(checkpoints_itself, first.modules)):
-            self._has_warned = True
-            warn_of_checkpointing(first.name)
-
     def _can_do_without(self, program: Program) -> bool:
         return program.is_plain or (self._by_checkpoint and program.in_turn)
 
-    def _run_alone(self, program: Program, stage: int, args: Any, kwargs: Any) -> Any:
-        if program.plain[stage]:
-            return self.stages[stage - 1].run(args, kwargs)
-        return run_checkpointed(self.stages[stage - 1], self._way(program, stage), args, kwargs)
-
     def _traced(self, stage: int) -> Callable[..., Any] | None:
         """What torch.compile of the whole model traces; None: nothing of the program."""
-        of_stage = self.stages[stage - 1]
         if not self._can_do_without(self.program):
             return None
-        if not self.program.plain[stage]:
-            return traced_by_compile(of_stage, self._way(self.program, stage))
-        return all_in_turn(of_stage)
-
-    def _way(self, program: Program, stage: int) -> Way | None:
-        option = program.option_of(stage)
-        return self.stages[stage - 1].ways[option - 1] if option else None
+        return _traced_alone(self.stages[stage - 1], self.program, stage)
 
     def _forget(self, output: weakref.ref[Tensor]) -> None:
         # The model has dropped all outputs and will not call the next layer: it has raised.
         if all(other() is None for other in self._outputs):
             self._pass = None
+
+
+class SeparateLayers:
+    """Runs layers that are kept, kept in part, or replayed apart from each other, in any order.
+
+    A layer that is called with more elements than `elements` says of it is replayed whatever the
+    program says, since a step with larger inputs takes more memory.
+    """
+
+    is_chain = False
+    other_sizes: OtherSizes | None = None  # it has one plan
+
+    def __init__(
+        self,
+        model: nn.Module,
+        stages: Sequence[Stage],
+        program: Program,
+        elements: Sequence[int],
+        may_replay: Sequence[bool],
+    ) -> None:
+        """Requires: program.in_turn or program.is_plain. By stage: whether it may run again."""
+        self.stages = tuple(stages)
+        self.program = program
+        self._model = model
+        self._elements = tuple(elements)
+        self._may_replay = tuple(may_replay)
+        self._installed: list[Installation] = []
+        self._checkpointing = _Checkpointing(self.stages[0])
+
+    def install(self) -> None:
+        of_layers = Installation(self.stages, self._call, self._traced)
+        self._installed = [of_layers]
+        if len({stage.modules[0] for stage in self.stages}) < len(self.stages):
+            of_model = Stage("", [self._model])
+
+            def begin(number: int, args: Any, kwargs: Any) -> Any:
+                of_layers.begin()
+                return of_model.run(args, kwargs)
+
+            self._installed.append(Installation([of_model], begin, lambda _: all_in_turn(of_model)))
+
+    def remove(self) -> None:
+        for installed in reversed(self._installed):
+            installed.remove()
+        self._installed = []
+
+    def _call(self, stage: int, args: Any, kwargs: Any) -> Any:
+        self._checkpointing.warn_once()
+        of_stage = self.stages[stage - 1]
+        elements = sum(tensor.numel() for tensor in tensors_of((args, kwargs)))
+        if elements > self._elements[stage - 1] and self._may_replay[stage - 1]:
+            return run_checkpointed(of_stage, None, args, kwargs)
+        return _run_alone(of_stage, self.program, stage, args, kwargs)
+
+    def _traced(self, stage: int) -> Callable[..., Any] | None:
+        return _traced_alone(self.stages[stage - 1], self.program, stage)
+
+
+@dataclass(slots=True)
+class _Checkpointing:
+    """Of a trainer that has switched the layers' own checkpointing on since."""
+
+    first: Stage
+    has_warned: bool = False
+
+    def warn_once(self) -> None:
+        if not self.has_warned and any(map(checkpoints_itself, self.first.modules)):
+            self.has_warned = True
+            warn_of_checkpointing(self.first.name)
+
+
+def _run_alone(stage: Stage, program: Program, number: int, args: Any, kwargs: Any) -> Any:
+    """The layer's output, where it is replayed right before its own backward or not at all."""
+    if program.plain[number]:
+        return stage.run(args, kwargs)
+    return run_checkpointed(stage, _way(stage, program, number), args, kwargs)
+
+
+def _traced_alone(stage: Stage, program: Program, number: int) -> Callable[..., Any]:
+    """The same for torch.compile of the whole model."""
+    if program.plain[number]:
+        return all_in_turn(stage)
+    return traced_by_compile(stage, _way(stage, program, number))
+
+
+def _way(stage: Stage, program: Program, number: int) -> Way | None:
+    option = program.option_of(number)
+    return stage.ways[option - 1] if option else None

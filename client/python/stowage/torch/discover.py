@@ -1,23 +1,29 @@
-"""Finds the chain in a model: the layers that are called once each, one with the other's output.
-
-The sample runs once, with hooks on every module and with a graph that keeps nothing for a backward.
+"""Finds a model's layers: a chain of those that are called once each, one with the other's output;
+or, where that holds too little of what a step keeps, layers that are replayed apart.
 """
 
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from stowage.errors import NotAChainError
-from stowage.torch.sharding import is_fully_sharded
-from stowage.torch.structure import tensors_of
-from stowage.torch.values import storage_keys
+from stowage.torch.separate_layers import (
+    least_bytes,
+    least_of_chain,
+    named_layers,
+    separate_layers,
+)
+from stowage.torch.visits import Trace, Visit
+
+# A chain may take so many times the memory that separate layers take, since there are more plans
+# for it; unless its layers are coarse, as stages of blocks are.
+_CHAIN_IS_WORTH = 1.25
 
 
 def refuse_caches(name: str, args: Any, kwargs: Any) -> None:
@@ -32,162 +38,85 @@ def refuse_caches(name: str, args: Any, kwargs: Any) -> None:
             )
 
 
-@dataclass(slots=True, eq=False)
-class Visit:
-    """One call of one module."""
-
-    module: nn.Module
-    name: str
-    # The slots of its arguments' tensors that are outputs of the sibling before it.
-    links: tuple[int, ...] = ()
-    # The other tensors, by id; kept alive by `Trace`.
-    others: frozenset[int] = frozenset()
-    # Those of them that earlier layers may have made: no leaf, and with a gradient.
-    made: frozenset[int] = frozenset()
-    value_needs_gradient: bool = False  # whether what `links` names does
-    takes_parents_input: bool = False
-    writes_input: bool = False  # in place
-    may_pass_input: bool = False  # as its output, or as that's memory
-    is_one_to_one: bool = False  # one tensor as its only argument, one as its output
-    parent_returns_it: bool = False
-    bytes: int = 0  # of its output, and of all outputs inside
-    calls: int = 1  # of its module
-    children: list[Visit] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A chain: one or several modules a stage, and where its input is among the first's tensors."""
+    """One or several modules a stage, in the order of their calls.
+
+    Of a chain, `input_slots` says where its input is among the first stage's tensors. Else it is
+    None: the stages are replayed apart from each other, and a module may be called several times.
+    """
 
     names: tuple[str, ...]
     modules: tuple[tuple[nn.Module, ...], ...]
-    input_slots: tuple[int, ...]
+    elements: tuple[int, ...]  # by stage: of the tensors that it was called with
+    input_slots: tuple[int, ...] | None
+
+    @property
+    def is_chain(self) -> bool:
+        return self.input_slots is not None
+
+    def apart(self) -> Layers:
+        """The same, to be replayed apart."""
+        return replace(self, input_slots=None)
 
 
 def find_layers(
-    model: nn.Module, run: Callable[[], Any], layers: Iterable[nn.Module] | None
+    model: nn.Module,
+    run: Callable[[], Any],
+    layers: Iterable[nn.Module] | None,
+    *,
+    may_be_apart: bool = False,
 ) -> Layers:
-    """The chain of `layers`, or the longest one that `run` goes through.
+    """`layers`, or those of the calls that `run` makes with which a step takes the least memory.
 
-    `run` calls the model with a sample. Raises `NotAChainError`.
+    `run` calls the model with a sample. Raises `NotAChainError`, also where they are no chain
+    unless they may be apart.
     """
-    # The graph tells what depends on parameters; what a backward would need of it is dropped.
-    nothing_saved = torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, _never)
-    with torch.enable_grad(), nothing_saved, _Trace(model, layers) as trace:
+    with torch.enable_grad(), Trace(model, layers) as trace:
         run()
-    if layers is not None:
-        return _named_chain(trace, list(layers))
+    if layers is None:
+        return _found(trace, may_be_apart=may_be_apart)
+    named = list(layers)
+    try:
+        return _named_chain(trace, named)
+    except NotAChainError:
+        apart = named_layers(trace, named) if may_be_apart else []
+        if not apart:
+            raise
+    return _apart(apart)
+
+
+def _found(trace: Trace, *, may_be_apart: bool) -> Layers:
     runs = [run for visit in trace.visits for run in _runs(visit.children)]
     runs = [joined for run in runs if len(joined := _without_bad_start(run)) > 1]
-    if not runs:
+    best = max(runs, key=_worth, default=[])
+    apart = separate_layers(trace.root) if may_be_apart else []
+    is_coarse = 2 * len(best) < len(apart)
+    enough = (1.0 if is_coarse else _CHAIN_IS_WORTH) * least_bytes(trace.root, apart)
+    if apart and (not best or least_of_chain(trace.root, best) > enough):
+        return _apart(apart)
+    if not best:
         raise NotAChainError(
             "the model has no layers that are called once each, one with the output of the one "
             "before: pass layers=, a list of modules that are"
         )
-    best = max(runs, key=_worth)
     return _joined(best)
 
 
-def _never(saved: Any) -> Tensor:
-    raise NotAChainError(
-        "the model or its loss runs a backward inside its forward, whose values a recomputation "
-        "would change"
-    )
+def _apart(visits: Sequence[Visit]) -> Layers:
+    turns: dict[nn.Module, int] = {}
+    names = []
+    for visit in visits:
+        turn = turns[visit.module] = turns.get(visit.module, 0) + 1
+        names.append(visit.name if visit.calls == 1 else f"{visit.name} (call {turn})")
+    modules = tuple((visit.module,) for visit in visits)
+    return Layers(tuple(names), modules, tuple(visit.elements for visit in visits), None)
 
 
 def _worth(run: Sequence[Visit]) -> float:
     # What a schedule can save: all but one stage of what the chain holds.
     sizes = [visit.bytes for visit in run]
     return sum(sizes) - max(sizes)
-
-
-class _Trace:
-    """Hooks that record the calls of a model's modules."""
-
-    def __init__(self, model: nn.Module, layers: Iterable[nn.Module] | None) -> None:
-        self.root = Visit(model, "")
-        self.visits = [self.root]
-        self._names = {module: name for name, module in model.named_modules()}
-        if layers is not None:
-            self._watched = {module: self._names.get(module, "?") for module in layers}
-        else:
-            self._watched = {m: name for m, name in self._names.items() if m is not model}
-        self._counts: dict[nn.Module, int] = {}
-        self._stack: list[tuple[Visit, list[Tensor], list[int]]] = []
-        # By visit: the last child's outputs, and their versions then.
-        self._last: dict[int, list[tuple[weakref.ref[Tensor], int]]] = {}
-        self._kept: list[Tensor] = []  # side inputs, so that an id stands for one tensor
-
-    def __enter__(self) -> _Trace:
-        self._handles = []
-        for module in self._watched:
-            # Those of fully_shard hand on other tensors than they get.
-            before = module.register_forward_pre_hook(
-                self._before, prepend=is_fully_sharded(module), with_kwargs=True
-            )
-            after = module.register_forward_hook(self._after, with_kwargs=True)
-            self._handles += [before, after]
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-        for visit in self.visits:
-            visit.calls = self._counts.get(visit.module, 1)
-        self._kept.clear()
-
-    def _parent(self) -> Visit:
-        return self._stack[-1][0] if self._stack else self.root
-
-    # Hooks of compiled layers run outside of what is compiled.
-    @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
-    def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        tensors = tensors_of((args, kwargs))
-        visit = Visit(module, self._watched[module])
-        parent = self._parent()
-        last = {
-            id(t)
-            for r, version in self._last.get(id(parent), ())
-            if (t := r()) is not None and t._version == version
-        }
-        visit.links = tuple(slot for slot, tensor in enumerate(tensors) if id(tensor) in last)
-        others = [tensor for tensor in tensors if id(tensor) not in last]
-        made = [tensor for tensor in others if tensor.requires_grad and not tensor.is_leaf]
-        visit.others = frozenset(id(tensor) for tensor in others)
-        visit.made = frozenset(id(tensor) for tensor in made)
-        visit.value_needs_gradient = any(tensors[slot].requires_grad for slot in visit.links)
-        # A table, such as that of rotary positions, is not the value where another tensor is.
-        if made and not visit.value_needs_gradient:
-            visit.links = ()
-        self._kept += [tensor for tensor in others if parent.children]
-        if self._stack:
-            outer = {id(tensor) for tensor in self._stack[-1][1]}
-            visit.takes_parents_input = any(id(tensor) in outer for tensor in tensors)
-        visit.is_one_to_one = len(args) == 1 and not kwargs and isinstance(args[0], Tensor)
-        self._counts[module] = self._counts.get(module, 0) + 1
-        self._stack.append((visit, tensors, [tensor._version for tensor in tensors]))
-
-    @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
-    def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        visit, tensors, versions = self._stack.pop()
-        outputs = tensors_of(output)
-        visit.writes_input = any(
-            tensor._version != version for tensor, version in zip(tensors, versions, strict=True)
-        )
-        # Dropout passes its input in eval().
-        visit.may_pass_input = isinstance(module, nn.modules.dropout._DropoutNd) or (
-            not storage_keys(tensors).isdisjoint(storage_keys(outputs))
-        )
-        visit.is_one_to_one = visit.is_one_to_one and isinstance(output, Tensor)
-        visit.bytes += sum(tensor.nbytes for tensor in outputs)
-        inner = {id(t) for r, _ in self._last.pop(id(visit), ()) if (t := r()) is not None}
-        if visit.children:
-            visit.children[-1].parent_returns_it = any(id(t) in inner for t in outputs)
-        parent = self._parent()
-        parent.bytes += visit.bytes
-        parent.children.append(visit)
-        self._last[id(parent)] = [(weakref.ref(tensor), tensor._version) for tensor in outputs]
-        self.visits.append(visit)
 
 
 def _expanded(visit: Visit) -> list[Visit]:
@@ -271,16 +200,17 @@ def _joined(run: Sequence[Visit]) -> Layers:
     modules = tuple(tuple(visit.module for visit in stage) for stage in stages)
     # The first layer is called as the others are, unless it gets other tensors.
     slots = run[1].links if len(run) > 1 else (0,)
-    return Layers(names, modules, slots)
+    elements = tuple(stage[0].elements for stage in stages)
+    return Layers(names, modules, elements, slots)
 
 
-def _named_chain(trace: _Trace, layers: Sequence[nn.Module]) -> Layers:
+def _named_chain(trace: Trace, layers: Sequence[nn.Module]) -> Layers:
     visits = {visit.module: visit for visit in trace.visits}
     run: list[Visit] = []
     for module in layers:
         visit = visits.get(module)
-        name = trace._names.get(module, type(module).__name__)
-        if module not in trace._names:
+        name = trace.names.get(module, type(module).__name__)
+        if module not in trace.names:
             raise NotAChainError(f"layers: {name} is no part of the model")
         if visit is None:
             raise NotAChainError(f"layers: {name} is not called for this sample: leave it out")

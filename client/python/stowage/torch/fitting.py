@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import logging
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,19 +28,19 @@ from stowage.torch.comparison import (
     sums_of,
     why_not_compared,
 )
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.discover import find_layers
+from stowage.torch.coordinator import Coordinator, SeparateLayers
+from stowage.torch.discover import Layers, find_layers
 from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.link import measure_link
 from stowage.torch.model_state import refuse_lazy, unchanged
 from stowage.torch.other_sizes import OtherSizes
-from stowage.torch.planning import Solving, budget_of, find_plan
+from stowage.torch.planning import Solving, budget_of, find_plan, find_unproven, infeasible
 from stowage.torch.profile_file import ProfileFile
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
 from stowage.torch.progress import progress_bar
 from stowage.torch.ranks import Ranks
-from stowage.torch.route import IN_TURN_SOLVER, RUNS, Route
+from stowage.torch.route import IN_TURN_SOLVER, Route
 from stowage.torch.sharding import (
     before_the_first_run,
     forget_forward,
@@ -53,10 +52,28 @@ from stowage.torch.sharding import (
     without_collectives,
     wrapper_of,
 )
-from stowage.torch.stage import Stage
+from stowage.torch.stage import Stage, note_shared_weights
 from stowage.torch.structure import tensors_of
-from stowage.torch.switches import Caches, checkpoints_itself, warn_of_checkpointing
+from stowage.torch.switches import (
+    Caches,
+    checkpoints_itself,
+    skips_layers,
+    warn_of_checkpointing,
+    without_skipping,
+)
 from stowage.torch.transfers import transfers_for
+from stowage.torch.wishes import (
+    Wishes,
+    by_size,
+    caller_of,
+    check_call,
+    check_run,
+    check_sharded,
+    check_skipping,
+    device_of,
+    loss_of,
+    refuse_unlike,
+)
 from stowage.torch.workload import Workload, metered_step, seconds_of_step
 from stowage.torch.wrapping import eagerly, is_compiled_whole, unwrapped
 
@@ -68,7 +85,7 @@ _fitted: weakref.WeakKeyDictionary[nn.Module, Fitted] = weakref.WeakKeyDictionar
 class Fitted:
     """What `fit` did to a model. Its text is one paragraph for people."""
 
-    coordinator: Coordinator
+    coordinator: Coordinator | SeparateLayers
     profile: Profile
     use: MemoryUse
     memory: int  # bytes of the whole job
@@ -162,22 +179,25 @@ def fit(
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
-    sample, *smaller = _by_size(sample)
+    sample, *smaller = by_size(sample)
     is_compiled = is_compiled_whole(model)
     model = unwrapped(model)
     wrapper = wrapper_of(model)
     ranks = _ready_ranks(model, wrapper)
     is_sharded = any(map(is_fully_sharded, model.modules()))
+    skips = skips_layers(model)
 
     def check() -> None:
-        _check_call(model, sample, optimizer, plan_options)
-        _check_run(run, offload)
+        check_call(model, sample, optimizer, plan_options)
+        check_run(run, offload)
         if is_sharded:
-            _check_sharded(run, offload)
+            check_sharded(run, offload)
+        if skips:
+            check_skipping(run, offload, solver)
         refuse_lazy(model)
 
     ranks.together(check)
-    _refuse_unlike(
+    refuse_unlike(
         ranks,
         sample=[
             (tuple(tensor.shape), str(tensor.dtype))
@@ -199,12 +219,12 @@ def fit(
     _unfit_parts(model)
     _warn_of_checkpointing(model)
     caches = Caches(model)
-    wishes = _Wishes(
+    wishes = Wishes(
         sample,
         memory,
         activations,
         None if layers is None else tuple(layers),
-        loss or _loss_of,
+        loss or loss_of,
         optimizer,
         optimizer_copies,
         server,
@@ -220,10 +240,15 @@ def fit(
         # Buckets are another copy of the gradients.
         gradient_copies=1 if getattr(wrapper, "gradient_as_bucket_view", True) else 2,
         caches=caches,
-        notes=("what is measured is without torch.compile of the model",) if is_compiled else (),
+        skips_layers=skips,
+        notes=(
+            *(["what is measured is without torch.compile of the model"] if is_compiled else []),
+            *(["what is measured is without LayerDrop"] if skips else []),
+        ),
     )
     try:
-        with ranks.telling(), eagerly(model), before_the_first_run(model):
+        around = eagerly(model), before_the_first_run(model), without_skipping(model)
+        with ranks.telling(), around[0], around[1], around[2]:
             try:
                 done = _fit(model, wishes, measures_anew=False)
             except _OutdatedError as error:
@@ -241,49 +266,26 @@ def fit(
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class _Wishes:
-    """Arguments of `fit`."""
-
-    sample: Any
-    memory: int | str | None
-    activations: int | str | None
-    layers: tuple[nn.Module, ...] | None
-    loss: Callable[[Any], Tensor]
-    optimizer: torch.optim.Optimizer | None
-    optimizer_copies: float
-    server: str | None
-    plan_cache: str | None
-    solver: str
-    offload: bool | None
-    selective: bool
-    run: str
-    measure: bool
-    verbose: bool
-    plan_options: Mapping[str, Any]
-    ranks: Ranks
-    gradient_copies: int
-    caches: Caches
-    notes: tuple[str, ...]
-
-
 class _OutdatedError(StowageError):
     """A saved profile is not of what the model does now."""
 
 
-def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
-    device = _device_of(model)
+def _fit(model: nn.Module, wishes: Wishes, *, measures_anew: bool) -> Fitted:
+    device = device_of(model)
     ranks = wishes.ranks
     sample = tensors_of(wishes.sample)
     of_steps = ranks.of_steps
-    work = Workload(_caller(model, wishes.sample), wishes.loss, device, sample, ranks=of_steps)
-    found = ranks.steps(lambda: _discover(model, work, wishes.layers))
+    work = Workload(caller_of(model, wishes.sample), wishes.loss, device, sample, ranks=of_steps)
+    found = ranks.steps(lambda: _discover(model, work, wishes))
+    if not found.is_chain:
+        wishes = replace(wishes, run="torch", offload=False, solver=IN_TURN_SOLVER)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
+    note_shared_weights(stages)
     for stage in stages:
         refuse_parts(stage.name, stage.modules)
-    _refuse_unlike(ranks, layers=found.names)
+    refuse_unlike(ranks, layers=found.names, are_a_chain=found.is_chain)
     with progress_bar("stowage", enabled=wishes.verbose) as progress:
         profiler = Profiler(model, stages, found.input_slots, work, progress)
         measured = _measured(model, profiler, stages, work, wishes, measures_anew=measures_anew)
@@ -306,14 +308,18 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
         )
         budget = min(activations for _, activations in budgets)
         total = use.total + budget
+        run, too_much = wishes.run, None
         try:
-            planned, route = ranks.first(
-                lambda: find_plan(solving, budget, use, wishes.run, progress)
-            )
+            planned, route = ranks.first(lambda: find_plan(solving, budget, use, run, progress))
         except InfeasibleError as error:
-            if not measured.is_saved:
-                raise
-            raise _OutdatedError("no schedule fits with the saved profile") from error
+            unproven = ranks.first(lambda: find_unproven(solving, budget, run))
+            if unproven is None:
+                if not measured.is_saved:
+                    raise
+                raise _OutdatedError("no schedule fits with the saved profile") from error
+            (planned, route), too_much = unproven, error
+    if found.input_slots is None and route.reason == "run='torch'":
+        route = replace(route, reason="the layers are no chain, so each is replayed alone")
     platform = replace(platform, memory_bytes=max(0, budget - profile.outside_bytes))
     answer = planned.answer if planned is not None else None
     program = (
@@ -321,14 +327,20 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
         if answer is None or answer.schedule is None
         else Program.of(answer.schedule, len(stages))
     )
-    coordinator = Coordinator(
-        stages,
-        program,
-        transfers_for(device),
-        found.input_slots,
-        _other_sizes(profile, platform, program, route, wishes),
-        by_checkpoint=route.run != "stowage",
-    )
+    if found.input_slots is None:
+        may_replay = [not stage.no_recompute for stage in profile.chain.stages]
+        coordinator: Coordinator | SeparateLayers = SeparateLayers(
+            model, stages, program, found.elements, may_replay
+        )
+    else:
+        coordinator = Coordinator(
+            stages,
+            program,
+            transfers_for(device),
+            found.input_slots,
+            _other_sizes(profile, platform, program, route, wishes),
+            by_checkpoint=route.run != "stowage",
+        )
     share = profile.managed_share
     left_out = f"{1 - share:.0%} of what a step holds is outside of these layers, and stays"
     notes = (
@@ -352,7 +364,7 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
     )
     _fitted[model] = fitted
     try:
-        _try(model, work, fitted, measured, ranks, measure=wishes.measure)
+        _try(model, work, fitted, measured, ranks, too_much, measure=wishes.measure)
     except BaseException:
         unfit(model)
         raise
@@ -374,7 +386,7 @@ def _measured(
     profiler: Profiler,
     stages: Sequence[Stage],
     work: Workload,
-    wishes: _Wishes,
+    wishes: Wishes,
     *,
     measures_anew: bool,
 ) -> _Measured:
@@ -399,10 +411,14 @@ def _try(
     fitted: Fitted,
     measured: _Measured,
     ranks: Ranks,
+    too_much: InfeasibleError | None,
     *,
     measure: bool,
 ) -> None:
-    """Puts the schedule in place, compares a step with plain training's, and measures steps."""
+    """Puts the schedule in place, compares a step with plain training's, and measures steps.
+
+    Raises `too_much` where the schedule is predicted not to fit, and does not.
+    """
     profile = fitted.profile
     if fitted.answer is None:
         fitted.coordinator.install()
@@ -422,11 +438,17 @@ def _try(
     if why_not:
         plain, fitted.notes = None, (*fitted.notes, why_not)
     fitted.coordinator.install()
-    if plain is None and not measure:
+    if plain is None and not measure and too_much is None:
         return
     with unchanged(model, work):
         loss, peak = ranks.steps(lambda: metered_step(work))
-        _refuse_outdated(measured, fitted, max(ranks.all_of(peak)))
+        highest = max(ranks.all_of(peak))
+        if too_much is not None and highest > fitted.activations:
+            if measured.is_saved:
+                raise _OutdatedError("no schedule fits with the saved profile") from too_much
+            least = min(highest, (too_much.minimum_memory_bytes or highest) - fitted.use.total)
+            raise infeasible(fitted.activations, least, fitted.use)
+        _refuse_outdated(measured, fitted, highest)
         if plain is not None:
             sums, rounding = plain.sums, plain.rounding
             ranks.together(lambda: compare_steps(sums, sums_of(model, loss), rounding))
@@ -484,7 +506,7 @@ def fitted(model: nn.Module) -> Fitted:
 
 
 def _other_sizes(
-    profile: Profile, platform: Platform, program: Program, route: Route, wishes: _Wishes
+    profile: Profile, platform: Platform, program: Program, route: Route, wishes: Wishes
 ) -> OtherSizes:
     budget = (platform.memory_bytes or 0) + profile.outside_bytes
     solver = wishes.solver
@@ -514,21 +536,7 @@ def _predicted_peak(profile: Profile, platform: Platform, answer: Answer | None)
     if answer is None or answer.schedule is None:
         return profile.plain_peak_bytes
     inside = profile.memory.peak(profile.chain, platform, answer.schedule)
-    return max(inside, profile.outside_backward_bytes) + profile.outside_bytes
-
-
-def _check_call(
-    model: nn.Module, sample: Any, optimizer: Any, plan_options: Mapping[str, Any]
-) -> None:
-    unknown = plan_options.keys() - inspect.signature(plan).parameters.keys()
-    if unknown:
-        raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
-    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
-        raise TypeError(f"optimizer: is {optimizer!r}; pass a torch.optim.Optimizer")
-    if not torch.is_grad_enabled():
-        raise StowageError("gradients are off: call stowage.fit outside of torch.no_grad()")
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise StowageError("no parameter of the model needs a gradient: there is nothing to train")
+    return max(inside, profile.outside_peak_bytes) + profile.outside_bytes
 
 
 def _warn_of_checkpointing(model: nn.Module) -> None:
@@ -556,60 +564,8 @@ def _ready_ranks(model: nn.Module, wrapper: Any) -> Ranks:
     return ranks
 
 
-def _refuse_unlike(ranks: Ranks, **facts: Any) -> None:
-    """Raises in all processes where one of them would measure other steps, and so wait for ever."""
-    of_all = ranks.all_of(facts)
-    for name, first in of_all[0].items():
-        for number, of_process in enumerate(of_all):
-            if of_process[name] != first:
-                raise StowageError(
-                    f"{name}: process {number} has another than process 0, and all measure the "
-                    "same steps: call stowage.fit alike in all of them, with samples of one size"
-                )
-
-
-def _check_sharded(run: str, offload: bool | None) -> None:
-    if run == "stowage" or offload:
-        raise StowageError(
-            "run, offload: layers that fully_shard has sharded are gathered for their own "
-            "backward, so each is replayed right before it and nothing is sent to host memory; "
-            "leave run='stowage' and offload=True out"
-        )
-
-
-def _check_run(run: str, offload: bool | None) -> None:
-    if run not in RUNS:
-        raise ValueError(f"run: is {run!r}; pass one of " + ", ".join(map(repr, RUNS)))
-    if run == "torch" and offload:
-        raise ValueError(
-            "offload: run='torch' sends nothing to host memory; leave one of the two out"
-        )
-
-
-def _device_of(model: nn.Module) -> torch.device:
-    devices = {parameter.device for parameter in model.parameters()}
-    if len(devices) > 1:
-        raise NotAChainError(
-            "the model's parameters are on several devices: "
-            + ", ".join(sorted(str(device) for device in devices))
-            + "; a chain runs on one"
-        )
-    return devices.pop() if devices else torch.device("cpu")
-
-
-def _by_size(sample: Any) -> list[Any]:
-    """The samples, the largest first."""
-    samples = sample if isinstance(sample, list) else [sample]
-    if not samples or any(isinstance(each, list) for each in samples):
-        raise TypeError(
-            "sample: pass a tensor, a tuple of arguments or a dict of them, or a list of such"
-        )
-    sizes = [sum(tensor.numel() for tensor in tensors_of(each)) for each in samples]
-    return [samples[i] for i in sorted(range(len(samples)), key=sizes.__getitem__, reverse=True)]
-
-
 def _measure_sizes(
-    model: nn.Module, fitted: Fitted, samples: Iterable[Any], wishes: _Wishes
+    model: nn.Module, fitted: Fitted, samples: Iterable[Any], wishes: Wishes
 ) -> None:
     """Runs a step of each sample, which `fitted` measures. Waits for their plans."""
     sizes = fitted.coordinator.other_sizes
@@ -617,36 +573,27 @@ def _measure_sizes(
         return
     for sample in samples:
         tensors = tensors_of(sample)
-        work = Workload(_caller(model, sample), wishes.loss, _device_of(model), tensors)
+        work = Workload(caller_of(model, sample), wishes.loss, device_of(model), tensors)
         with unchanged(model, work):
             metered_step(work)
         sizes.wait()
 
 
-def _caller(model: nn.Module, sample: Any) -> Callable[[], Any]:
-    if isinstance(sample, Mapping):
-        return lambda: model(**sample)
-    if isinstance(sample, tuple):
-        return lambda: model(*sample)
-    return lambda: model(sample)
-
-
-def _loss_of(output: Any) -> Tensor:
-    """A loss where the caller gives none."""
-    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    if isinstance(loss, Tensor):
-        return loss
-    tensors = [t for t in tensors_of(output) if t.is_floating_point() and t.requires_grad]
-    if not tensors:
-        raise NotAChainError(
-            "the model's output has no tensor that depends on its parameters: pass loss="
-        )
-    return sum((tensor.float().mean() for tensor in tensors[1:]), tensors[0].float().mean())
-
-
-def _discover(model: nn.Module, work: Workload, layers: Iterable[nn.Module] | None) -> Any:
+def _discover(model: nn.Module, work: Workload, wishes: Wishes) -> Layers:
     outputs: list[Any] = []
+    # Layers that are no chain are replayed alone, which other wishes are not for.
+    may_be_apart = (
+        wishes.run != "stowage"
+        and not wishes.offload
+        and wishes.solver in ("auto", IN_TURN_SOLVER)
+        and not any(map(is_fully_sharded, model.modules()))
+    )
     with unchanged(model, work), without_collectives(model):
-        found = find_layers(model, lambda: outputs.append(work.forward()), layers)
+        found = find_layers(
+            model,
+            lambda: outputs.append(work.forward()),
+            wishes.layers,
+            may_be_apart=may_be_apart,
+        )
         work.leaves = leaves_of([work.loss(outputs.pop())])
-    return found
+    return found.apart() if wishes.skips_layers and may_be_apart else found

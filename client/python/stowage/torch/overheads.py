@@ -25,6 +25,9 @@ class Overheads:
     # a replay that ends early does not make them.
     unread: int
     replay: int  # such a replay, beyond the other saved bytes
+    # Of the stage's saved bytes, those of what the model does after it: its backward begins without
+    # them, however it was saved.
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,10 @@ class ChainMemory:
             if step == Step.SAVE:
                 in_part[stage] = program.save_options[index] > 0
             if in_part[stage]:
-                continue  # what is rerun may read it, and its output may be among what is kept
+                # What is rerun may read its output, which may be among what is kept, too.
+                if step == Step.BACKWARD:
+                    unread[begin] = self.of_stages[stage - 1].after
+                continue
             if program.ends_early[index]:
                 end = program.source[program.backward[stage]] - 1
             elif step != Step.BACKWARD:

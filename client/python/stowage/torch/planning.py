@@ -13,7 +13,7 @@ from stowage.local import memory_range, solve
 from stowage.model import Chain, Platform
 from stowage.native import format_bytes
 from stowage.planner import Planned, plan
-from stowage.torch.best_plan import best_plan, least_memory
+from stowage.torch.best_plan import all_replayed, best_plan, least_memory
 from stowage.torch.budget import MemoryUse, bytes_of, device_memory
 from stowage.torch.profiler import Profile
 from stowage.torch.route import IN_TURN_SOLVER, PLAIN, Route, choose_route
@@ -58,7 +58,7 @@ class Solving:
 
         least, most = memory_range(self.profile.chain)
         found = least_memory(self.profile, self.platform, ask_here)
-        least = max(least, self.profile.outside_backward_bytes) if found is None else found
+        least = max(least, self.profile.outside_peak_bytes) if found is None else found
         least += self.profile.outside_bytes
         if self.profile.plain_peak_bytes is None:
             return least, max(least, most + self.profile.outside_bytes)
@@ -93,6 +93,8 @@ def budget_of(
     return total, total - use.total
 
 
+# By how much too high a prediction may be.
+_MAY_BE_LESS = 1.25
 _WHOLE = 1 << 40  # of which a share is taken
 _RANGE = "the range from the least with which there is a schedule to plain training's"
 
@@ -117,13 +119,36 @@ def find_plan(
             return in_turn if isinstance(in_turn, Planned) else None
 
         return choose_route(run, solver, len(profile.chain.stages), found, find_in_turn)
-    activations = profile.outside_bytes + max(found or 0, profile.outside_backward_bytes)
+    activations = profile.outside_bytes + max(found or 0, profile.outside_peak_bytes)
     if is_free and plain is not None:
         activations = min(activations, plain)
+    raise infeasible(budget, activations, use)
+
+
+def find_unproven(solving: Solving, budget: int, run: str) -> tuple[Planned, Route] | None:
+    """A plan that may take somewhat less than predicted, where none is that fits; None: none may.
+
+    It keeps outputs alone, as `checkpoint` around every layer.
+    """
+    if run == "stowage" or solving.solver not in ("auto", IN_TURN_SOLVER):
+        return None
+    profile = solving.profile
+    found = all_replayed(profile)
+    assert found.answer.schedule is not None
+    peak = profile.memory.peak(
+        profile.chain, replace(solving.platform, memory_bytes=1 << 61), found.answer.schedule
+    )
+    if profile.outside_bytes + peak > _MAY_BE_LESS * budget:
+        return None
+    return found, Route("torch", "no plan is predicted to fit, and the least, once run, does")
+
+
+def infeasible(budget: int, activations: int, use: MemoryUse) -> InfeasibleError:
+    """Of a budget for which no plan is; `activations` are the least with which there is one."""
     least = use.total + activations
-    raise InfeasibleError(
-        f"no schedule of {solver} fits into {format_bytes(budget)} of activations; the least that "
-        f"works is activations={activations} ({format_bytes(activations)}), or memory={least} "
+    return InfeasibleError(
+        f"no plan fits into {format_bytes(budget)} of activations; the least that works is "
+        f"activations={activations} ({format_bytes(activations)}), or memory={least} "
         f"({format_bytes(least)}), of which {format_bytes(use.total)} are weights, gradients and "
         "the optimizer's state",
         minimum_memory_bytes=least,

@@ -37,7 +37,7 @@ from stowage.torch.switches import configs_of
 from stowage.torch.workload import Workload
 
 _log = logging.getLogger("stowage")
-_FORMAT = 1
+_FORMAT = 2
 _SWITCHES = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled")
 _UNREADABLE = (
     *(ValueError, LookupError, TypeError, AttributeError, RecursionError),
@@ -207,7 +207,7 @@ def _content_of(profile: Profile) -> dict[str, Any]:
         "chain": json.loads(profile.chain.to_json()),
         "input": [[list(shape), str(dtype)] for shape, dtype in profile.input],
         "outside_bytes": profile.outside_bytes,
-        "outside_backward_bytes": profile.outside_backward_bytes,
+        "outside_peak_bytes": profile.outside_peak_bytes,
         "plain_seconds": profile.plain_seconds,
         "plain_peak_bytes": profile.plain_peak_bytes,
         "overheads": [asdict(overheads) for overheads in memory.of_stages],
@@ -220,7 +220,7 @@ def _content_of(profile: Profile) -> dict[str, Any]:
 
 def _profile_of(content: dict[str, Any]) -> Profile:
     sizes = [
-        *(content[field] for field in ("outside_bytes", "outside_backward_bytes")),
+        *(content[field] for field in ("outside_bytes", "outside_peak_bytes")),
         *(content["shared"], content["passing"]),
         *(size for overheads in content["overheads"] for size in overheads.values()),
         *(length for shape, _ in content["input"] for length in shape),
@@ -242,7 +242,7 @@ def _profile_of(content: dict[str, Any]) -> Profile:
         Chain.from_json(json.dumps(content["chain"])),
         tuple((tuple(shape), _dtype_of(dtype)) for shape, dtype in content["input"]),
         content["outside_bytes"],
-        content["outside_backward_bytes"],
+        content["outside_peak_bytes"],
         content["plain_seconds"],
         content["plain_peak_bytes"],
         memory,

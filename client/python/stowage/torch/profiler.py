@@ -15,6 +15,7 @@ from stowage.torch.comparison import PlainSteps, plain_steps
 from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import Signature
 from stowage.torch.overheads import ChainMemory
+from stowage.torch.separate_bytes import SeparateBytes
 from stowage.torch.sharding import without_collectives
 from stowage.torch.stage import Stage
 from stowage.torch.stage_bytes import Bytes
@@ -33,8 +34,8 @@ class Profile:
     input: Signature  # of the first layer's arguments
     # Bytes that the rest of the model holds while the chain runs: what comes before the layers.
     outside_bytes: int
-    # Least memory for the backward of what comes before the layers.
-    outside_backward_bytes: int
+    # Least memory for what comes before the layers: its forward and its backward.
+    outside_peak_bytes: int
     # Seconds of a plain step, and its highest memory beyond parameters and gradients; None: out of
     # memory.
     plain_seconds: float | None
@@ -53,8 +54,9 @@ class Profile:
     def managed_share(self) -> float:
         """Of what a plain step holds for its backward, the part that the layers hold."""
         inside = sum(stage.saved_bytes for stage in self.chain.stages)
+        between = sum(overheads.after for overheads in self.memory.of_stages)
         after = self.chain.loss.saved_bytes if self.chain.loss is not None else 0
-        return inside / max(1, inside + self.outside_bytes + after)
+        return (inside - between) / max(1, inside + self.outside_bytes + after)
 
 
 class Profiler:
@@ -64,7 +66,7 @@ class Profiler:
         self,
         model: nn.Module,
         stages: Sequence[Stage],
-        input_slots: Sequence[int],
+        input_slots: Sequence[int] | None,
         work: Workload,
         progress: Progress,
     ) -> None:
@@ -84,7 +86,8 @@ class Profiler:
                 # Makes what that step did not: workspaces would be counted as a stage's bytes.
                 with without_collectives(self._model):
                     Seconds(1, [None] * len(self._walk[0]), *self._walk).measure()
-            bytes_of = Bytes(self._model, *self._walk)
+            is_chain = self._walk[1] is not None
+            bytes_of = (Bytes if is_chain else SeparateBytes)(self._model, *self._walk)
             bytes_of.measure()
             seconds = Seconds(repeats, bytes_of.replays, *self._walk)
             seconds.measure()
@@ -92,6 +95,8 @@ class Profiler:
             if selective:
                 options = find_ways(chain.stages, *self._walk, repeats)
                 chain = _with_options(chain, bytes_of.gathers.added_to_options(options))
+            if isinstance(bytes_of, SeparateBytes):
+                chain = bytes_of.with_what_follows(chain)
         if plain:
             chain = _within(chain, plain.seconds)
         memory = ChainMemory(
@@ -104,7 +109,7 @@ class Profiler:
             memory.careful(chain),
             bytes_of.input,
             bytes_of.outside_bytes,
-            bytes_of.outside_backward_bytes,
+            bytes_of.outside_peak_bytes,
             plain.seconds if plain else None,
             plain.peak_bytes if plain else None,
             memory,

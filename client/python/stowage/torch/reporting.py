@@ -172,8 +172,10 @@ def paragraph(found: Fitted) -> str:
         else f"plain training takes {format_bytes(profile.plain_peak_bytes)} and "
         f"{_seconds(profile.plain_seconds)} a step"
     )
+    is_chain = found.coordinator.is_chain
+    what = "a chain of {} layers" if is_chain else "{} calls of layers, which are no chain"
     begin = (
-        f"stowage: a chain of {len(found.coordinator.stages)} layers, from "
+        f"stowage: {what.format(len(found.coordinator.stages))}, from "
         f"{found.coordinator.stages[0].name} to {found.coordinator.stages[-1].name}; "
         f"{format_bytes(found.activations)} for activations, of {format_bytes(found.memory)}; "
         f"{plain}. "

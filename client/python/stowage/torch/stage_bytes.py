@@ -25,6 +25,7 @@ from stowage.torch.other_sizes import Signature, signature_of
 from stowage.torch.overheads import Overheads
 from stowage.torch.saved_tensors import Note, OtherRunError
 from stowage.torch.stage import Call
+from stowage.torch.values import reference_to, storage_of
 from stowage.torch.walk import Arguments, Walk, distinct
 
 
@@ -33,6 +34,7 @@ class Bytes(Walk):
 
     def __init__(self, model: nn.Module, *walk: Any) -> None:
         super().__init__(*walk)
+        self._model = model
         self.notes: list[str] = []
         self.input: Signature = ()
         self._names = {id(p): name for name, p in model.named_parameters()}
@@ -42,23 +44,26 @@ class Bytes(Walk):
         self._input: list[Tensor] = []
         self._loss_gradient = 0
         self._used: list[list[Tensor]] = []  # parameters, by part of the model
-        self._head = contextlib.ExitStack()  # the span from the last layer's return to the loss
+        # The span from the model's begin to the first layer, and from the last one to the loss.
+        self.between = contextlib.ExitStack()
+        self._outputs: list[Any] = []  # references to those of all layers
+        self._held: list[Any] = []  # from the last layer's return to the loss
         self._sides: list[Tensor] = []  # arguments beside the chain's, which layers may save
         self.outside_bytes = 0
         self.passing_bytes = 0  # of those, what only the model's forward holds
-        self.outside_backward_bytes = 0
+        self.outside_peak_bytes = 0
         self.overheads: list[Overheads] = []  # by stage
         # By stage: notes of what a replay saves; None: none ends early.
         self.replays: list[Sequence[Note] | None] = []
 
     def measure(self) -> None:
         with self._meter as meter:
-            with meter.span("begin"):
-                pass
+            self.between.enter_context(meter.span("begin"))
             output = self.walk()
             loss = self.work.loss(output)
             del output
-            self._head.close()
+            self.between.close()
+            self._held = []
             self._use(self.leaves_after(loss))
             with meter.span("loss backward"):
                 self.backward(loss)
@@ -83,21 +88,35 @@ class Bytes(Walk):
         self._kept[number] = facts
         self.gathers.begin(number)
         if number == 1:
+            self.between.close()
             with self._meter.span("first"):
                 pass
             self.input = signature_of(arguments.tensors)
-            self._input = [arguments.tensors[slot] for slot in arguments.chain]
-            self._use(leaves_of(self._input))
-            facts["input"] = sum(storage.nbytes() for storage in distinct(self._input))
-        self._sides += [
-            tensor for slot, tensor in enumerate(arguments.tensors) if slot not in arguments.chain
-        ]
+            inputs = [arguments.tensors[slot] for slot in arguments.chain]
+            facts["input"] = sum(storage.nbytes() for storage in distinct(inputs))
+        self.hold(number, arguments)
         outputs, call = self._measure_runs(number, arguments, facts)
         facts["may_rerun"] = call is not None
         self.replays.append(None if call is None else self._measure_replay(number, call, arguments))
         if number == len(self.stages):
-            self._head.enter_context(self._meter.span("head"))
+            # What models hold until they have called all layers, and a step's graph holds, too.
+            self._held = [*arguments.tensors, *map(storage_of, self._outputs)]
+            self.between.enter_context(self._meter.span("head"))
         return outputs
+
+    def for_the_model(self, number: int, arguments: Arguments, outputs: Sequence[Tensor]) -> Any:
+        result = super().for_the_model(number, arguments, outputs)
+        self._outputs += map(reference_to, distinct(self.last))
+        return result
+
+    def hold(self, number: int, arguments: Arguments) -> None:
+        """Keeps of a stage's arguments what is there until all layers' backwards are over."""
+        if number == 1:
+            self._input = [arguments.tensors[slot] for slot in arguments.chain]
+            self._use(leaves_of(self._input))
+        self._sides += [
+            tensor for slot, tensor in enumerate(arguments.tensors) if slot not in arguments.chain
+        ]
 
     def _measure_runs(
         self, number: int, arguments: Arguments, facts: dict[str, Any]
@@ -199,7 +218,8 @@ class Bytes(Walk):
         kept = spans["first backward"].before - spans["begin"].before - self._kept[1]["input"]
         self.passing_bytes = max(0, self.outside_bytes - max(0, kept))
         outside = spans["outside backward"]
-        self.outside_backward_bytes = max(0, outside.peak - outside.before)
+        before = spans["begin"].peak - spans["begin"].before - self.outside_bytes
+        self.outside_peak_bytes = max(0, outside.peak - outside.before, before)
         if self.gathers.is_used:
             self._add_what_is_gathered()
         stages = [self._stage(number, spans) for number in range(1, len(self._kept) + 1)]
@@ -223,7 +243,7 @@ class Bytes(Walk):
         # here and not in a step.
         self.passing_bytes = 0
         self.outside_bytes += gathers.staying - gathers.first + gathers.outside_gradients
-        self.outside_backward_bytes += gathers.outside_gradients
+        self.outside_peak_bytes += gathers.outside_gradients
 
     def _stage(self, number: int, spans: dict[str, Span]) -> ChainStage:
         facts = self._kept[number]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from torch import nn
 
 # What says of a module that it checkpoints its parts, or that it is itself checkpointed.
 _CHECKPOINTING = ("gradient_checkpointing", "grad_checkpointing")
+_LAYER_DROP = ("layerdrop", "encoder_layerdrop", "decoder_layerdrop")
 
 
 class Caches:
@@ -30,6 +32,36 @@ class Caches:
     def put_back(self) -> None:
         for config in self._configs:
             config.use_cache = True
+
+
+def skips_layers(model: nn.Module) -> bool:
+    """Whether a step in training skips layers at random, as by transformers' LayerDrop."""
+    return bool(_layer_drops(model))
+
+
+@contextlib.contextmanager
+def without_skipping(model: nn.Module) -> Iterator[None]:
+    """Steps inside run all layers."""
+    was = _layer_drops(model)
+    for owner, name, _ in was:
+        owner[name] = 0.0
+    try:
+        yield
+    finally:
+        for owner, name, probability in was:
+            owner[name] = probability
+
+
+def _layer_drops(model: nn.Module) -> list[tuple[dict[str, Any], str, float]]:
+    if not model.training:
+        return []
+    owners = [vars(thing) for thing in (*model.modules(), *configs_of(model))]
+    found = [(owner, name, owner.get(name)) for owner in owners for name in _LAYER_DROP]
+    return [
+        (owner, name, probability)
+        for owner, name, probability in found
+        if isinstance(probability, (int, float)) and probability > 0
+    ]
 
 
 def configs_of(model: nn.Module) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 
 if TYPE_CHECKING:
     from stowage.torch.kept_results import KeptResults
@@ -49,6 +50,20 @@ def has_plain_storage(tensor: Tensor) -> bool:
         and not tensor.is_conj()
         and not tensor.is_neg()
     )
+
+
+def reference_to(storage: torch.UntypedStorage) -> Any:
+    """Holds no memory, and says by `expired()` whether it is gone. While the reference is there, no
+    other storage gets the key of this one.
+    """
+    return StorageWeakRef(storage)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def storage_of(reference: Any) -> torch.UntypedStorage | None:
+    """What `reference_to` was made of; None: it is gone."""
+    if reference.expired():
+        return None
+    return torch.UntypedStorage._new_with_weak_ptr(reference.cdata)  # type: ignore[no-any-return, unused-ignore]
 
 
 def is_alias(one: Tensor, other: Tensor) -> bool:

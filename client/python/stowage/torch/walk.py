@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from stowage.errors import NotAChainError
-from stowage.torch.coordinator import Installation
 from stowage.torch.discover import refuse_caches
 from stowage.torch.graph_leaves import leaves_of
+from stowage.torch.installation import Installation
 from stowage.torch.replay import Context, Snapshot
 from stowage.torch.saved_tensors import FirstRun, Note
 from stowage.torch.stage import Call, Stage, input_slots
@@ -170,17 +170,18 @@ class Walk:
     def __init__(
         self,
         stages: Sequence[Stage],
-        input_slots: Sequence[int],
+        input_slots: Sequence[int] | None,
         work: Workload,
         progress: Progress,
     ) -> None:
+        """`input_slots` are those of `Layers`."""
         self.stages = stages
         self.work = work
         self._slots = input_slots
         self._progress = progress
         self.last: list[Tensor] = []  # what the layer before returned to the model
         self.arrived: list[int] = []  # bytes of the gradients of the last layer's outputs
-        self._anchor = torch.empty(0)  # where the graph of what follows the last layer begins
+        self.anchor = torch.empty(0)  # where the graph of what follows the last layer begins
 
     def walk(self) -> Any:
         """The model's output. Calls `stage` for each layer."""
@@ -198,7 +199,7 @@ class Walk:
         return [
             leaf
             for leaf in leaves_of([loss])
-            if leaf is self._anchor or (isinstance(leaf, nn.Parameter) and id(leaf) not in inside)
+            if leaf is self.anchor or (isinstance(leaf, nn.Parameter) and id(leaf) not in inside)
         ]
 
     def backward(self, loss: Tensor) -> None:
@@ -214,29 +215,41 @@ class Walk:
         self._progress(f"profiling {stage.name}", number / (len(self.stages) + 1))
         tensors: list[Any] = []
         template = take_tensors((args, kwargs), tensors)
-        if number == 1:
-            chain = list(input_slots(tensors, self._slots))
-        else:
-            same = is_alias if stage.is_sharded else operator.is_
-            chain = [
-                slot
-                for slot, tensor in enumerate(tensors)
-                if any(same(tensor, output) for output in self.last)
-            ]
+        chain = self._chain(number, tensors)
         refuse_caches(stage.name, args, kwargs)
         refuse_attributes_of_hooks(stage)
+        device = tensors[chain[0]].device.type
+        arguments = Arguments(stage, template, tensors, chain, Context.current(device))
+        outputs = self.measure_stage(number, arguments)
+        return self.for_the_model(number, arguments, outputs)
+
+    def _chain(self, number: int, tensors: Sequence[Tensor]) -> list[int]:
+        """The slots of the value of the chain; of a layer apart, of what gradients are taken of."""
+        if self._slots is None:
+            made = [i for i, t in enumerate(tensors) if t.requires_grad and not t.is_leaf]
+            return made or list(input_slots(tensors, [len(tensors)]))
+        if number == 1:
+            return list(input_slots(tensors, self._slots))
+        stage = self.stages[number - 1]
+        same = is_alias if stage.is_sharded else operator.is_
+        chain = [
+            slot
+            for slot, tensor in enumerate(tensors)
+            if any(same(tensor, output) for output in self.last)
+        ]
         if not chain:
             raise NotAChainError(
                 f"{stage.name} does not get the output of {self.stages[number - 2].name} as it "
                 "was returned: something changes it between them, such as a hook on a layer, or "
                 "the layers run without gradients; leave those layers out, with layers="
             )
-        device = tensors[chain[0]].device.type
-        arguments = Arguments(stage, template, tensors, chain, Context.current(device))
-        outputs = self.measure_stage(number, arguments)
+        return chain
+
+    def for_the_model(self, number: int, arguments: Arguments, outputs: Sequence[Tensor]) -> Any:
+        """What the model goes on with: the beginning of a graph."""
         self.arrived.clear()
-        self._anchor = torch.empty(0, requires_grad=True)
-        result, self.last = arguments.for_the_model(outputs, self._anchor, self.arrived)
+        self.anchor = torch.empty(0, requires_grad=True)
+        result, self.last = arguments.for_the_model(outputs, self.anchor, self.arrived)
         return result
 
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:

@@ -51,7 +51,7 @@ class Kind:
 def find_ways(
     chain_stages: Sequence[ChainStage],
     stages: Sequence[Stage],
-    input_slots: Sequence[int],
+    input_slots: Sequence[int] | None,
     work: Workload,
     progress: Progress,
     repeats: int,
@@ -116,6 +116,8 @@ class _Seconds(Walk):
         stage = self._chain_stages[number - 1]
         if stage.no_recompute or stage.saved_bytes <= stage.output_bytes or _is_compiled(arguments):
             return None
+        if arguments.stage.shares_weights and arguments.context.enabled:
+            return None  # which of its calls casts a weight is not the same in each
         try:
             recording = record(arguments, self.work.device)
             key = _form(stage), tuple(arguments.chain), recording.form()

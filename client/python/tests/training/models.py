@@ -161,6 +161,7 @@ def train(
     micro_batches: int = 2,
     bfloat16: bool = False,
     forward: Callable[[], Any] | None = None,
+    loss: Callable[[Any], Tensor] = loss_of,
 ) -> Trained:
     torch.manual_seed(7)
     model = example.model
@@ -170,9 +171,9 @@ def train(
     for step in range(steps):
         for _ in range(micro_batches):
             with torch.autocast(DEVICE.type, torch.bfloat16, enabled=bfloat16):
-                loss = loss_of((forward or example.forward)())
-            loss.backward()
-            losses.append(loss.item())
+                value = loss((forward or example.forward)())
+            value.backward()
+            losses.append(value.item())
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
                 tensors[f"gradient {step} {name}"] = parameter.grad.clone()

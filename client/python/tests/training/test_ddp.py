@@ -35,9 +35,23 @@ class PartlyUnused(nn.Module):
         return torch.tanh(self.used(value))
 
 
+class NoChain(nn.Module):
+    """Changes the value between its layers, and calls one of them twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(models.Block(16) for _ in range(6))
+
+    def forward(self, value: Tensor) -> Tensor:
+        for layer in (*self.layers, self.layers[1]):
+            value = layer(value).tanh()
+        return value
+
+
 @dataclass(frozen=True)
 class Case:
     no_sync: bool = False  # for the first of a step's two micro-batches
+    is_chain: bool = True
     partly_unused: bool = False
     options: dict[str, Any] = field(default_factory=dict)  # of DistributedDataParallel
 
@@ -48,13 +62,15 @@ CASES = {
     "unused parameters": Case(
         no_sync=True, partly_unused=True, options={"find_unused_parameters": True}
     ),
+    "layers that are no chain": Case(is_chain=False),
     "static graph": Case(options={"static_graph": True, "gradient_as_bucket_view": True}),
 }
 
 
 def _model(case: Case) -> nn.Module:
     """Dropout and BatchNorm in eight layers; the same in each process."""
-    model = models.make("blocks").model
+    torch.manual_seed(0)
+    model = models.make("blocks").model if case.is_chain else NoChain()
     if case.partly_unused:
         model.insert(3, PartlyUnused())
     return model

@@ -93,9 +93,9 @@ def _compile_forwards(mesh: DeviceMesh) -> Example:
     return found
 
 
-def _wrap(**options: Any) -> Callable[[DeviceMesh], Example]:
+def _wrap(name: str = "gpt2", **options: Any) -> Callable[[DeviceMesh], Example]:
     def make(mesh: DeviceMesh) -> Example:
-        found = models.make("gpt2")
+        found = models.make(name)
         return Example(DistributedDataParallel(found.model, **options), found.sample)
 
     return make
@@ -123,6 +123,7 @@ CASES = {
     "four processes": Case(_shard(), (4,)),
     "replicas of two": Case(_shard("llama"), (2, 2)),
     "DDP": Case(_wrap(), run=""),
+    "DDP of layers that are no chain": Case(_wrap("t5"), run=""),
     "DDP with views": Case(_wrap(gradient_as_bucket_view=True), run=""),
     "DDP with unused": Case(_wrap(find_unused_parameters=True), run=""),
 }

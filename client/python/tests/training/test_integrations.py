@@ -365,5 +365,7 @@ def test_the_cache_for_generation_is_off_while_a_model_is_fitted() -> None:
     assert model.config.use_cache
     assert torch.equal(generated, model.generate(_IDS[:1, :8], max_new_tokens=4, do_sample=False))
     with pytest.raises(NotAChainError):
-        stowage.fit(model, {"input_ids": _IDS[:4]}, layers=[model.lm_head], activations="20%")
+        stowage.fit(
+            model, {"input_ids": _IDS[:4]}, layers=[torch.nn.Linear(2, 2)], activations="20%"
+        )
     assert model.config.use_cache

@@ -77,7 +77,7 @@ def test_ways_take_what_was_measured(name: str, by_checkpoint: bool) -> None:
         options = [min(option, len(stage.save_options)) for stage in chain.stages]
         schedule = schedules.in_turn(options)
         inside = profiled.profile.memory.peak(chain, platform, schedule)
-        expected = max(inside, profiled.profile.outside_backward_bytes)
+        expected = max(inside, profiled.profile.outside_peak_bytes)
         with (
             unchanged(profiled.example.model, work),
             profiled.under(schedule, by_checkpoint=by_checkpoint),
