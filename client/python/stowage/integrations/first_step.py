@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import nn
 import stowage
 from stowage.errors import StowageError
 from stowage.torch import Fitted
+from stowage.torch.switches import warn_of_no_plan
 
 
 class FirstStep:
@@ -74,7 +74,7 @@ class FirstStep:
     def _complain(self, error: StowageError) -> None:
         if self._strict:
             raise error
-        warnings.warn(f"stowage: the model trains as it is, without a plan: {error}", stacklevel=2)
+        warn_of_no_plan(error)
 
 
 def _sample_of(

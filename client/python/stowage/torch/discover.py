@@ -98,7 +98,7 @@ def _found(trace: Trace, *, may_be_apart: bool) -> Layers:
     if not best:
         raise NotAChainError(
             "the model has no layers that are called once each, one with the output of the one "
-            "before: pass layers=, a list of modules that are"
+            "before, nor others that it saves memory to replay: pass layers=, a list of modules"
         )
     return _joined(best)
 

@@ -59,6 +59,7 @@ from stowage.torch.switches import (
     checkpoints_itself,
     skips_layers,
     warn_of_checkpointing,
+    warn_of_no_plan,
     without_skipping,
 )
 from stowage.torch.transfers import transfers_for
@@ -132,8 +133,9 @@ def fit(
     run: str = "auto",
     measure: bool = True,
     verbose: bool = True,
+    strict: bool = True,
     **plan_options: Any,
-) -> Fitted:
+) -> Fitted | None:
     """Makes the layers of `model` train within a memory budget. The training loop stays as it is.
 
     Runs the model a few times on `sample`, to find the layers and to measure times and sizes; asks
@@ -154,7 +156,7 @@ def fit(
         activations: in place of `memory`, the memory of activations alone: bytes, "3GiB", or "40%"
             of the range from the least with which there is a schedule to plain training's.
         layers: the modules that are called one after the other, each with the output of the one
-            before. Found when None.
+            before; or others, each of which is then kept or replayed alone. Found when None.
         loss: of the model's output, a tensor of one number; by default the output's ``loss``, or
             the mean of its tensors.
         optimizer: what its state takes is subtracted from `memory`. Without one,
@@ -171,6 +173,8 @@ def fit(
             layers in a row and offloads; "auto": the first where a plan for it is as fast.
         measure: whether to run a step at the end, for `report`.
         verbose: writes progress and a paragraph to standard error.
+        strict: raises where there is no plan; else warns, returns None, and leaves the model as it
+            is.
         plan_options: further arguments of `stowage.plan`.
 
     Raises:
@@ -179,46 +183,6 @@ def fit(
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
-    sample, *smaller = by_size(sample)
-    is_compiled = is_compiled_whole(model)
-    model = unwrapped(model)
-    wrapper = wrapper_of(model)
-    ranks = _ready_ranks(model, wrapper)
-    is_sharded = any(map(is_fully_sharded, model.modules()))
-    skips = skips_layers(model)
-
-    def check() -> None:
-        check_call(model, sample, optimizer, plan_options)
-        check_run(run, offload)
-        if is_sharded:
-            check_sharded(run, offload)
-        if skips:
-            check_skipping(run, offload, solver)
-        refuse_lazy(model)
-
-    ranks.together(check)
-    refuse_unlike(
-        ranks,
-        sample=[
-            (tuple(tensor.shape), str(tensor.dtype))
-            for each in (sample, *smaller)
-            for tensor in tensors_of(each)
-        ],
-        memory=memory is None,
-        plan_cache=plan_cache is None,
-        solver=solver,
-        offload=offload,
-        selective=selective,
-        run=run,
-        measure=measure,
-    )
-    if is_sharded or (is_compiled and run == "auto" and not offload):
-        run = "torch"  # other plans break a compiled graph at each layer
-    if run == "torch":
-        offload, solver = False, IN_TURN_SOLVER if solver == "auto" else solver
-    _unfit_parts(model)
-    _warn_of_checkpointing(model)
-    caches = Caches(model)
     wishes = Wishes(
         sample,
         memory,
@@ -234,26 +198,70 @@ def fit(
         selective,
         run,
         measure,
-        verbose and ranks.is_first,
+        verbose,
         plan_options,
-        ranks,
+    )
+    try:
+        return _fit_wished(unwrapped(model), is_compiled_whole(model), wishes)
+    except StowageError as error:
+        if strict:
+            raise
+        warn_of_no_plan(error)
+    return None
+
+
+def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
+    """`is_compiled` says whether it is as it was passed; see `is_compiled_whole`."""
+    sample, *smaller = by_size(wishes.sample)
+    wrapper = wrapper_of(model)
+    ranks = _ready_ranks(model, wrapper)
+    is_sharded = any(map(is_fully_sharded, model.modules()))
+    skips = skips_layers(model)
+
+    def check() -> None:
+        check_call(model, wishes)
+        check_run(wishes)
+        if is_sharded:
+            check_sharded(wishes)
+        if skips:
+            check_skipping(wishes)
+        refuse_lazy(model)
+
+    ranks.together(check)
+    _refuse_unlike_calls(ranks, wishes, [sample, *smaller])
+    run, offload, solver = wishes.run, wishes.offload, wishes.solver
+    if is_sharded or (is_compiled and run == "auto" and not offload):
+        run = "torch"  # other plans break a compiled graph at each layer
+    if run == "torch":
+        offload, solver = False, IN_TURN_SOLVER if solver == "auto" else solver
+    _unfit_parts(model)
+    _warn_of_checkpointing(model)
+    caches = Caches(model)
+    wishes = replace(
+        wishes,
+        sample=sample,
+        run=run,
+        offload=offload,
+        solver=solver,
+        verbose=wishes.verbose and ranks.is_first,
+        ranks=ranks,
         # Buckets are another copy of the gradients.
         gradient_copies=1 if getattr(wrapper, "gradient_as_bucket_view", True) else 2,
-        caches=caches,
         skips_layers=skips,
         notes=(
             *(["what is measured is without torch.compile of the model"] if is_compiled else []),
             *(["what is measured is without LayerDrop"] if skips else []),
+            *([caches.note()] if caches.note() else []),
         ),
     )
     try:
         around = eagerly(model), before_the_first_run(model), without_skipping(model)
         with ranks.telling(), around[0], around[1], around[2]:
             try:
-                done = _fit(model, wishes, measures_anew=False)
+                done = _fit(model, wishes, caches, measures_anew=False)
             except _OutdatedError as error:
                 _log.info("%s; measures anew", error)
-                done = _fit(model, wishes, measures_anew=True)
+                done = _fit(model, wishes, caches, measures_anew=True)
             ranks.steps(lambda: _measure_sizes(model, done, smaller, wishes))
     except BaseException:
         unfit(model)  # where a step of another size has failed
@@ -266,11 +274,29 @@ def fit(
     return done
 
 
+def _refuse_unlike_calls(ranks: Ranks, wishes: Wishes, samples: Sequence[Any]) -> None:
+    refuse_unlike(
+        ranks,
+        sample=[
+            (tuple(tensor.shape), str(tensor.dtype))
+            for sample in samples
+            for tensor in tensors_of(sample)
+        ],
+        memory=wishes.memory is None,
+        plan_cache=wishes.plan_cache is None,
+        solver=wishes.solver,
+        offload=wishes.offload,
+        selective=wishes.selective,
+        run=wishes.run,
+        measure=wishes.measure,
+    )
+
+
 class _OutdatedError(StowageError):
     """A saved profile is not of what the model does now."""
 
 
-def _fit(model: nn.Module, wishes: Wishes, *, measures_anew: bool) -> Fitted:
+def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: bool) -> Fitted:
     device = device_of(model)
     ranks = wishes.ranks
     sample = tensors_of(wishes.sample)
@@ -345,7 +371,6 @@ def _fit(model: nn.Module, wishes: Wishes, *, measures_anew: bool) -> Fitted:
     left_out = f"{1 - share:.0%} of what a step holds is outside of these layers, and stays"
     notes = (
         *wishes.notes,
-        *([wishes.caches.note()] if wishes.caches.note() else []),
         *([left_out] if share < _LEAST_SHARE else []),
     )
     fitted = Fitted(
@@ -360,7 +385,7 @@ def _fit(model: nn.Module, wishes: Wishes, *, measures_anew: bool) -> Fitted:
         (*notes, *profile.notes, *(planned.notes if planned is not None else ())),
         _predicted_peak(profile, platform, answer),
         route,
-        wishes.caches,
+        caches,
     )
     _fitted[model] = fitted
     try:

@@ -87,3 +87,7 @@ def warn_of_checkpointing(name: str) -> None:
         "arguments, or model.set_grad_checkpointing(False)",
         stacklevel=2,
     )
+
+
+def warn_of_no_plan(error: Exception) -> None:
+    warnings.warn(f"stowage: the model trains as it is, without a plan: {error}", stacklevel=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,7 +15,6 @@ from stowage.planner import plan
 from stowage.torch.ranks import Ranks
 from stowage.torch.route import IN_TURN_SOLVER, RUNS
 from stowage.torch.structure import tensors_of
-from stowage.torch.switches import Caches
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,11 @@ class Wishes:
     measure: bool
     verbose: bool
     plan_options: Mapping[str, Any]
-    ranks: Ranks
-    gradient_copies: int
-    caches: Caches
-    skips_layers: bool  # a step may, at random
-    notes: tuple[str, ...]
+    # What is known of the model.
+    ranks: Ranks = field(default_factory=Ranks)
+    gradient_copies: int = 1
+    skips_layers: bool = False  # a step may, at random
+    notes: tuple[str, ...] = ()
 
 
 def by_size(sample: Any) -> list[Any]:
@@ -88,10 +87,9 @@ def device_of(model: nn.Module) -> torch.device:
     return devices.pop() if devices else torch.device("cpu")
 
 
-def check_call(
-    model: nn.Module, sample: Any, optimizer: Any, plan_options: Mapping[str, Any]
-) -> None:
-    unknown = plan_options.keys() - inspect.signature(plan).parameters.keys()
+def check_call(model: nn.Module, wishes: Wishes) -> None:
+    optimizer: Any = wishes.optimizer
+    unknown = wishes.plan_options.keys() - inspect.signature(plan).parameters.keys()
     if unknown:
         raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
     if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
@@ -102,17 +100,18 @@ def check_call(
         raise StowageError("no parameter of the model needs a gradient: there is nothing to train")
 
 
-def check_run(run: str, offload: bool | None) -> None:
+def check_run(wishes: Wishes) -> None:
+    run = wishes.run
     if run not in RUNS:
         raise ValueError(f"run: is {run!r}; pass one of " + ", ".join(map(repr, RUNS)))
-    if run == "torch" and offload:
+    if run == "torch" and wishes.offload:
         raise ValueError(
             "offload: run='torch' sends nothing to host memory; leave one of the two out"
         )
 
 
-def check_sharded(run: str, offload: bool | None) -> None:
-    if run == "stowage" or offload:
+def check_sharded(wishes: Wishes) -> None:
+    if wishes.run == "stowage" or wishes.offload:
         raise StowageError(
             "run, offload: layers that fully_shard has sharded are gathered for their own "
             "backward, so each is replayed right before it and nothing is sent to host memory; "
@@ -120,8 +119,8 @@ def check_sharded(run: str, offload: bool | None) -> None:
         )
 
 
-def check_skipping(run: str, offload: bool | None, solver: str) -> None:
-    if run == "stowage" or offload or solver not in ("auto", IN_TURN_SOLVER):
+def check_skipping(wishes: Wishes) -> None:
+    if wishes.run == "stowage" or wishes.offload or wishes.solver not in ("auto", IN_TURN_SOLVER):
         raise StowageError(
             "run, offload, solver: a step of the model skips layers at random (LayerDrop), so each "
             "is kept or replayed alone: leave these arguments out, or set layerdrop=0 in the "

@@ -617,3 +617,13 @@ def test_what_the_plan_does_not_manage_is_said() -> None:
     whole = models.make("blocks")
     _fit(whole)
     assert stowage.report(whole.model).managed_share > 0.9
+
+
+def test_without_strict_a_model_that_cannot_be_fitted_is_left_as_it_is() -> None:
+    example = models.make("gpt2")
+    with pytest.warns(UserWarning, match="trains as it is, without a plan: no plan fits into"):
+        assert _fit(example, activations=100, strict=False) is None
+    assert not any("forward" in vars(module) for module in example.model.modules())
+    assert differences(train(models.make("gpt2")), train(example)) == []
+    with pytest.raises(TypeError, match="nonsense"):
+        _fit(example, strict=False, nonsense=True)
