@@ -103,7 +103,7 @@ class CheckpointedCall:
         keep = Keep(way, stage.name, devices) if way is not None else None
         hooks = _FirstRun(stage.name, tensors, keep)
         snapshot = stage.replay.before(devices, tensors)
-        with stage.first_context(self._context), hooks, keep or contextlib.nullcontext():
+        with hooks, keep or contextlib.nullcontext():
             returned = stage.run(args, kwargs)
         stage.replay.after(snapshot)
         self._snapshot, self._notes, self._held = snapshot, hooks.notes, hooks.take_held()

@@ -88,6 +88,7 @@ def _overheads(*of_processes: Overheads) -> Overheads:
         unread=min(each.unread for each in of_processes),  # of what is not needed, the least
         replay=max(each.replay for each in of_processes),
         after=min(each.after for each in of_processes),
+        cast=min(each.cast for each in of_processes),
     )
 
 

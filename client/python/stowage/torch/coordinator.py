@@ -140,6 +140,7 @@ class SeparateLayers:
         self._elements = tuple(elements)
         self._may_replay = tuple(may_replay)
         self._installed: list[Installation] = []
+        self._depth = 0  # of the model's calls
         self._checkpointing = _Checkpointing(self.stages[0])
 
     def install(self) -> None:
@@ -149,8 +150,13 @@ class SeparateLayers:
             of_model = Stage("", [self._model])
 
             def begin(number: int, args: Any, kwargs: Any) -> Any:
-                of_layers.begin()
-                return of_model.run(args, kwargs)
+                if self._depth == 0:  # a model may call itself
+                    of_layers.begin()
+                self._depth += 1
+                try:
+                    return of_model.run(args, kwargs)
+                finally:
+                    self._depth -= 1
 
             self._installed.append(Installation([of_model], begin, lambda _: all_in_turn(of_model)))
 

@@ -116,7 +116,7 @@ class Pass:
         saves = self._program.operations[self._next - 1][0] == Step.SAVE
         if not self._program.runs_again[number]:
             hooks = FirstRun(self, number, stage.name, tensors, chain, saves=saves)
-            with stage.first_context(context), hooks:
+            with hooks:
                 returned = stage.run(args, kwargs)
             return returned, hooks.take_saved(), None
         devices = () if device.type == "cpu" else (device,)
@@ -128,7 +128,7 @@ class Pass:
             sides[slot] = None
         sides = [side if side is None or side.is_leaf else side.detach() for side in sides]
         snapshot = stage.replay.before(devices, sides)
-        with stage.first_context(context), hooks, keep or contextlib.nullcontext():
+        with hooks, keep or contextlib.nullcontext():
             returned = stage.run(args, kwargs)
         stage.replay.after(snapshot)
         self._calls[number] = Call(

@@ -52,7 +52,7 @@ from stowage.torch.sharding import (
     without_collectives,
     wrapper_of,
 )
-from stowage.torch.stage import Stage, note_shared_weights
+from stowage.torch.stage import Stage
 from stowage.torch.structure import tensors_of
 from stowage.torch.switches import (
     Caches,
@@ -308,7 +308,6 @@ def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: boo
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
-    note_shared_weights(stages)
     for stage in stages:
         refuse_parts(stage.name, stage.modules)
     refuse_unlike(ranks, layers=found.names, are_a_chain=found.is_chain)

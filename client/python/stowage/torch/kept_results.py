@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from stowage.torch.replay import RandomStates
@@ -19,7 +19,8 @@ from stowage.torch.saved_tensors import ReplayRun
 from stowage.torch.values import Held, storage_key, tensor_of
 
 # Called by what looks at a run, too, so they have no number.
-IGNORED = frozenset({torch.ops.aten.detach.default, torch.ops.prim.device.default})
+_IGNORED = frozenset({torch.ops.aten.detach.default, torch.ops.prim.device.default})
+_CAST = torch.ops.aten._to_copy.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,13 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
         return True
 
 
+def has_no_number(operator: Any, args: Any) -> bool:
+    """Whether the call is not among a layer's operators: what looks at a run may call it, or one
+    layer casts a weight under autocast, and others find it cast.
+    """
+    return operator in _IGNORED or (operator is _CAST and isinstance(args[0], nn.Parameter))
+
+
 def draws(operator: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in operator.tags
 
@@ -81,7 +89,7 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self._note_version()
         output = func(*args, **(kwargs or {}))
-        if func in IGNORED:
+        if has_no_number(func, args):
             return output
         number, way = self._count, self._way
         self._count += 1
@@ -151,7 +159,7 @@ class HandOn(Mode):  # type: ignore[no-untyped-call, unused-ignore]
         self._handed_on: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in IGNORED or self._run.is_over:
+        if has_no_number(func, args) or self._run.is_over:
             return func(*args, **(kwargs or {}))
         kept, number = self._kept, self._count
         self._count += 1

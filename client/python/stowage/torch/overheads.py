@@ -28,6 +28,9 @@ class Overheads:
     # Of the stage's saved bytes, those of what the model does after it: its backward begins without
     # them, however it was saved.
     after: int = 0
+    # What autocast's cache holds of the stage until the model's forward ends: part of `passing`,
+    # and of the saved bytes where all of the stage is kept.
+    cast: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class ChainMemory:
         unread = self._unread(schedule, length)
         highest = 0
         shared = 0
-        passing = self.passing
+        passing = self.passing - self._cast_of_kept(schedule, length)
         for index, (operation, entry) in enumerate(zip(schedule.operations, timeline, strict=True)):
             more = 0
             if operation.stage > length:
@@ -128,6 +131,16 @@ class ChainMemory:
                 more = shared + self._beyond_saving(operation.kind, operation.stage)
             highest = max(highest, entry.memory_bytes + more - unread[index] + passing)
         return highest - self.passing
+
+    def _cast_of_kept(self, schedule: Schedule, length: int) -> int:
+        program = Program.of(schedule, length)
+        return sum(
+            overheads.cast
+            for stage, overheads in enumerate(self.of_stages, 1)
+            if program.operations[program.first_forward[stage]][0] == Step.SAVE
+            and not program.option_of(stage)
+            and not program.travels[stage]
+        )
 
     def _unread(self, schedule: Schedule, length: int) -> list[int]:
         """By operation: bytes of outputs that are not there, though the chain counts them."""

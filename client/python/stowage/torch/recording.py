@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from stowage.torch.kept_results import IGNORED, Mode, Way
+from stowage.torch.kept_results import Mode, Way, has_no_number
 from stowage.torch.saved_tensors import INPUT, Note
 from stowage.torch.values import has_plain_storage, storage_key
 from stowage.torch.walk import Arguments, Drops
@@ -68,7 +68,7 @@ class Recorder(Mode):  # type: ignore[no-untyped-call, unused-ignore]
         self._makers: dict[int, int] = {}  # by storage, the operator that has written it last
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in IGNORED:
+        if has_no_number(func, args):
             return func(*args, **(kwargs or {}))
         if not isinstance(func, OpOverload) or func.namespace in _COLLECTIVES:
             raise UnsuitedError(f"it calls {func}")

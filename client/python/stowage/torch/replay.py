@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from stowage.torch.attributes import SIMPLE, Attributes, Read, changed
-from stowage.torch.values import parts_of, storage_key
+from stowage.torch.values import parts_of, storage_key, version_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Replay:
         modules = self._listed()
         snapshot = Snapshot(devices, RandomStates(devices), modules)
         snapshot.arguments = [
-            (tensor, tensor._version) for tensor in arguments if tensor is not None
+            (tensor, version_of(tensor)) for tensor in arguments if tensor is not None
         ]
         snapshot.before = [attributes.read() for attributes in self._attributes]
         buffers = snapshot.all_buffers = [
@@ -178,7 +178,7 @@ class Replay:
             snapshot.buffers = [
                 (part, name, buffer.detach().clone())
                 for part, name, buffer, _ in buffers
-                if not is_known or (id(part), name) in self._written
+                if not is_known or (id(part), name) in self._written or name in _STATISTICS
             ]
         return snapshot
 
@@ -203,6 +203,7 @@ class Replay:
             for part, name, buffer, version in buffers
             if part._buffers.get(name) is not buffer
             or buffer._version != version
+            or (part.training and name in _STATISTICS)
             # What was written before may be written: a look at it would wait for a GPU.
             or (known and (id(part), name) in self._written)
             # By content: BatchNorm's kernel does not count versions.
@@ -265,7 +266,7 @@ class Replay:
         if not same or _versions(parameters) != snapshot.versions:
             self._refuse(self._changed_parameter(snapshot, parameters))
         for tensor, version in snapshot.arguments:
-            if tensor._version != version:
+            if version_of(tensor) != version:
                 self._refuse("an argument")
 
     def _changed_parameter(
@@ -317,6 +318,10 @@ class Replay:
             self._inner = [part for module in self._modules for part in module._modules.values()]
             self._attributes = [Attributes(module) for module in self._modules]
         return self._modules
+
+
+# Of norms in training: kernels write them without counting versions, and sometimes as they were.
+_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def _parameters(modules: Iterable[nn.Module]) -> list[nn.Parameter | None]:

@@ -151,6 +151,7 @@ class SeparateBytes(Bytes):
         self.outside_bytes = max(0, first.before)
         before = spans["begin"].peak - spans["begin"].before
         self.outside_peak_bytes = max(0, max(first.backward_peak, before) - first.before)
+        self.add_what_is_cast(spans)
         stages = [self._stage(number, spans) for number in range(1, len(around) + 1)]
         return Chain(
             name=name,
@@ -207,6 +208,7 @@ class SeparateBytes(Bytes):
             unread=max(0, saved - there),
             replay=own.replay + missing,
             after=max(0, held - output) if around.holds_output else held,
+            cast=own.cast,
         )
 
         def with_rest(option: SaveOption) -> SaveOption:

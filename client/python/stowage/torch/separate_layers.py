@@ -94,10 +94,10 @@ def least_of_chain(root: Visit, run: Sequence[Visit]) -> int:
 
 
 def named_layers(trace: Trace, modules: Sequence[nn.Module]) -> list[Visit]:
-    """The calls of `modules`. Empty where one is not called, or may not be replayed."""
-    visits = [visit for visit in trace.visits if visit.module in modules]
-    if {visit.module for visit in visits} != set(modules):
-        return []
+    """The calls of `modules`. Empty where one is not called.
+
+    Raises `NotAChainError` where one may not be replayed.
+    """
     for module in modules:
         for other in modules:
             if other is not module and other in module.modules():
@@ -105,7 +105,19 @@ def named_layers(trace: Trace, modules: Sequence[nn.Module]) -> list[Visit]:
                     f"layers: {trace.names[other]} is a part of {trace.names[module]}: leave one "
                     "of the two out"
                 )
-    return visits if all(map(_may_be_replayed, visits)) else []
+    visits = _in_order(trace.root, [visit for visit in trace.visits if visit.module in modules])
+    if {visit.module for visit in visits} != set(modules):
+        return []
+    for visit in visits:
+        why_not = _why_not_replayed(visit)
+        if sum(other.module is visit.module for other in visits) != visit.calls:
+            why_not = "calls itself"
+        if why_not:
+            raise NotAChainError(
+                f"layers: {visit.name} {why_not}, so it cannot be recomputed: change that, or "
+                "leave it out"
+            )
+    return visits
 
 
 def _gain(visit: Visit) -> int:
@@ -113,10 +125,15 @@ def _gain(visit: Visit) -> int:
     return max(0, visit.saved_bytes - sum(visit.inputs.values()))
 
 
-def _may_be_replayed(visit: Visit) -> bool:
-    return not (visit.writes_input or visit.input_changes or visit.has_made_weights) and (
-        visit.elements > 0
-    )
+def _why_not_replayed(visit: Visit) -> str:
+    """For an error; "": it may be."""
+    if visit.writes_input:
+        return "changes its arguments in place"
+    if visit.input_changes:
+        return "gets arguments that are changed in place after it has read them"
+    if visit.has_made_weights:
+        return "has a weight that a hook computes before each call"
+    return "" if visit.elements > 0 else "gets no tensor among its arguments"
 
 
 def _add(kind: _Kind, visit: Visit) -> None:
@@ -135,7 +152,7 @@ def _best(kinds: Iterable[_Kind], most: int, least: int) -> tuple[int, list[_Kin
     for kind in kinds:
         gain, inner = _best(kind.parts.values(), most, least)
         own = kind.gain if kind.most_bytes <= most else 0
-        if own >= max(gain, least) and all(map(_may_be_replayed, kind.visits)):
+        if own >= max(gain, least) and not any(map(_why_not_replayed, kind.visits)):
             gain, inner = own, [kind]
         total += gain
         chosen += inner

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,18 +30,8 @@ class Stage:
         # A replay may end once it has saved all. Not where the layer's code hides that.
         self.can_stop = True
         self.ways: tuple[Way, ...] = ()  # the save options of its profile
-        # Other stages use its parameters, too, or it is called again.
-        self.shares_weights = False
         # Hooks gather its parameters around each call, and hand on aliases of its arguments.
         self.is_sharded = any(map(is_fully_sharded, modules))
-
-    def first_context(self, context: Context) -> contextlib.AbstractContextManager[None]:
-        """For the first run.
-
-        What autocast casts of a weight for several layers is one tensor in plain training, in whose
-        type their gradients are summed.
-        """
-        return contextlib.nullcontext() if self.shares_weights else context.again()
 
     def run(self, args: Any, kwargs: Any) -> Any:
         output = self.forwards[0](*args, **kwargs)
@@ -150,13 +139,6 @@ class Call:
                     made[id(tensor)] = tensor.detach().requires_grad_(self.needs[slot])
                 tensors[slot] = made[id(tensor)]
         return tensors
-
-
-def note_shared_weights(stages: Sequence[Stage]) -> None:
-    """Tells the stages which of them use parameters that others use."""
-    users = Counter(id(parameter) for stage in stages for parameter in stage.parts.parameters())
-    for stage in stages:
-        stage.shares_weights = any(users[id(p)] > 1 for p in stage.parts.parameters())
 
 
 def input_slots(tensors: Sequence[Tensor], likely: Sequence[int]) -> Sequence[int]:

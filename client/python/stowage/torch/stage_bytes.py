@@ -127,8 +127,11 @@ class Bytes(Walk):
         stage, device = arguments.stage, self.work.device
         of_others = _other_generators()
         snapshot = stage.replay.before(() if device.type == "cpu" else (device,), ())
+        torch.clear_autocast_cache()
         with self._meter.span(f"forward {number}"):
-            first, _ = arguments.run(gradients=True, saves=False)
+            first, _ = arguments.run(gradients=True, saves=False, caches=True)
+        torch.clear_autocast_cache()
+        facts["is cast"] = arguments.context.enabled
         facts["output"] = sum(storage.nbytes() for storage in distinct(first))
         first = [output.detach() for output in first]
         notes = arguments.notes
@@ -217,6 +220,7 @@ class Bytes(Walk):
         )
         kept = spans["first backward"].before - spans["begin"].before - self._kept[1]["input"]
         self.passing_bytes = max(0, self.outside_bytes - max(0, kept))
+        self.add_what_is_cast(spans)
         outside = spans["outside backward"]
         before = spans["begin"].peak - spans["begin"].before - self.outside_bytes
         self.outside_peak_bytes = max(0, outside.peak - outside.before, before)
@@ -236,6 +240,17 @@ class Bytes(Walk):
             ),
             loss=self._loss_stage(spans),
         )
+
+    def add_what_is_cast(self, spans: dict[str, Span]) -> None:
+        """What autocast's cache holds from a layer's forward until the model's ends."""
+        numbers = {self.stages[number - 1].modules[0]: number for number in self._kept}
+        for number in numbers.values():  # of each layer once, however often it is called
+            facts, span = self._kept[number], spans[f"forward {number}"]
+            if facts["is cast"]:
+                facts["cast"] = max(0, span.after - span.before - facts["output"])
+        total = sum(facts.get("cast", 0) for facts in self._kept.values())
+        self.outside_bytes += total
+        self.passing_bytes += total
 
     def _add_what_is_gathered(self) -> None:
         gathers = self.gathers
@@ -267,6 +282,7 @@ class Bytes(Walk):
             backward=max(0, backward.peak - backward.before - gradient),
             unread=unread,
             replay=replay_overhead,
+            cast=int(facts.get("cast", 0)),
         )
         self.overheads.append(self.gathers.added_to(number, overheads))
         return ChainStage(

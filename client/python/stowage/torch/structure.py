@@ -31,7 +31,7 @@ def take_tensors(structure: Any, tensors: list[Tensor]) -> Any:
     if kind is tuple or kind is list:
         return kind(take_tensors(entry, tensors) for entry in structure)
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
-        return kind(*(take_tensors(entry, tensors) for entry in structure))
+        return kind._make(take_tensors(entry, tensors) for entry in structure)  # type: ignore[attr-defined, unused-ignore]
     if isinstance(structure, dict):
         # A ModelOutput leaves out what is None and is a dict of the rest.
         entries = {key: take_tensors(entry, tensors) for key, entry in structure.items()}
@@ -51,7 +51,7 @@ def put_tensors(template: Any, tensors: Sequence[Tensor]) -> Any:
     if kind is tuple or kind is list:
         return kind(put_tensors(entry, tensors) for entry in template)
     if isinstance(template, tuple) and hasattr(template, "_fields"):
-        return kind(*(put_tensors(entry, tensors) for entry in template))
+        return kind._make(put_tensors(entry, tensors) for entry in template)  # type: ignore[attr-defined, unused-ignore]
     if kind is dict:
         return {key: put_tensors(entry, tensors) for key, entry in template.items()}
     if kind is _Rebuilt:

@@ -52,6 +52,11 @@ def has_plain_storage(tensor: Tensor) -> bool:
     )
 
 
+def version_of(tensor: Tensor) -> int:
+    """Counts changes in place; of a tensor of `torch.inference_mode`, nothing does."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
 def reference_to(storage: torch.UntypedStorage) -> Any:
     """Holds no memory, and says by `expired()` whether it is gone. While the reference is there, no
     other storage gets the key of this one.

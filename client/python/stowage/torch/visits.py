@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from stowage.errors import NotAChainError
 from stowage.torch.sharding import is_fully_sharded
 from stowage.torch.structure import tensors_of
-from stowage.torch.values import parts_of, reference_to, storage_keys
+from stowage.torch.values import parts_of, reference_to, storage_keys, version_of
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +43,7 @@ class Visit:
     saved_bytes: int = 0  # of what autograd saves inside, beside parameters
     inputs: dict[int, int] = field(default_factory=dict)  # bytes, by storage: its arguments'
     elements: int = 0  # of the tensors among its arguments
+    has_gradients: bool = False  # they were on when it was called
     calls: int = 1  # of its module
     children: list[Visit] = field(default_factory=list)
 
@@ -120,13 +121,16 @@ class Trace:
     # Hooks of compiled layers run outside of what is compiled.
     @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
     def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        tensors = tensors_of((args, kwargs))
         visit = Visit(module, self._watched[module])
+        if not torch.is_grad_enabled():  # which runs as it is
+            self._stack.append((visit, [], []))
+            return
+        tensors = tensors_of((args, kwargs))
         parent = self._parent()
         last = {
             id(t)
             for r, version in self._last.get(id(parent), ())
-            if (t := r()) is not None and t._version == version
+            if (t := r()) is not None and version_of(t) == version
         }
         visit.links = tuple(slot for slot, tensor in enumerate(tensors) if id(tensor) in last)
         others = [tensor for tensor in tensors if id(tensor) not in last]
@@ -149,16 +153,19 @@ class Trace:
         visit.elements = sum(tensor.numel() for tensor in tensors)
         for tensor in tensors:
             visit.inputs.update(self._sizes_of(tensor))
+        visit.has_gradients = True
         self._counts[module] = self._counts.get(module, 0) + 1
-        self._stack.append((visit, tensors, [tensor._version for tensor in tensors]))
+        self._stack.append((visit, tensors, [version_of(tensor) for tensor in tensors]))
 
     @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
     def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         visit, tensors, versions = self._stack.pop()
+        if not visit.has_gradients:
+            return
         outputs = tensors_of(output)
         now = tensors if is_fully_sharded(module) else tensors_of((args, kwargs))
         visit.writes_input = list(map(id, now)) != list(map(id, tensors)) or any(
-            tensor._version != version for tensor, version in zip(tensors, versions, strict=True)
+            version_of(tensor) != version for tensor, version in zip(tensors, versions, strict=True)
         )
         # Dropout passes its input in eval().
         visit.may_pass_input = isinstance(module, nn.modules.dropout._DropoutNd) or (
@@ -174,9 +181,9 @@ class Trace:
         parent.bytes += visit.bytes
         parent.saved_bytes += visit.saved_bytes
         parent.children.append(visit)
-        self._last[id(parent)] = [(weakref.ref(tensor), tensor._version) for tensor in outputs]
+        self._last[id(parent)] = [(weakref.ref(tensor), version_of(tensor)) for tensor in outputs]
         self._arguments.setdefault(id(parent), []).extend(
-            (visit, weakref.ref(tensor), tensor._version) for tensor in tensors
+            (visit, weakref.ref(tensor), version_of(tensor)) for tensor in tensors
         )
         self.visits.append(visit)
 
@@ -184,7 +191,7 @@ class Trace:
         """What of its children's arguments it has changed since."""
         for visit, argument, version in self._arguments.pop(id(parent), ()):
             tensor = argument()
-            visit.input_changes |= tensor is not None and tensor._version != version
+            visit.input_changes |= tensor is not None and version_of(tensor) != version
 
 
 def _never(saved: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -61,20 +62,23 @@ class Arguments:
             notes,
         )
 
-    def run(self, *, gradients: bool, saves: bool = True) -> tuple[list[Tensor], list[Tensor]]:
+    def run(
+        self, *, gradients: bool, saves: bool = True, caches: bool = False
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """The outputs, and the tensors that their gradients are taken of.
 
-        With `gradients`, but not `saves`, runs as a layer whose backward needs another run.
+        With `gradients`, but not `saves`, runs as a layer whose backward needs another run. With
+        `caches`, autocast caches what it casts, as in training.
         """
         hooks = None if saves else Drops(self)
         run = self.stage.run if hooks is None else hooks.around(self.stage.run)
-        outputs, leaves = self.run_by(run, gradients=gradients)
+        outputs, leaves = self.run_by(run, gradients=gradients, caches=caches)
         if hooks is not None:
             self.notes = hooks.notes
         return outputs, leaves
 
     def run_by(
-        self, run: Callable[[Any, Any], Any], *, gradients: bool
+        self, run: Callable[[Any, Any], Any], *, gradients: bool, caches: bool = False
     ) -> tuple[list[Tensor], list[Tensor]]:
         """The same of `run`, called in place of the layer with its arguments."""
         tensors = list(self.tensors)
@@ -88,7 +92,8 @@ class Arguments:
                 if gradients and tensor.requires_grad:
                     leaves.append(tensors[slot].requires_grad_())
         args, kwargs = put_tensors(self.template, tensors)
-        with torch.set_grad_enabled(gradients), self.context.again():
+        context = contextlib.nullcontext() if caches else self.context.again()
+        with torch.set_grad_enabled(gradients), context:
             returned = run(args, kwargs)
         outputs: list[Tensor] = []
         self.output = take_tensors(returned, outputs)
@@ -179,17 +184,31 @@ class Walk:
         self.work = work
         self._slots = input_slots
         self._progress = progress
+        self._called = 0  # the last stage, of this walk
         self.last: list[Tensor] = []  # what the layer before returned to the model
         self.arrived: list[int] = []  # bytes of the gradients of the last layer's outputs
         self.anchor = torch.empty(0)  # where the graph of what follows the last layer begins
 
     def walk(self) -> Any:
         """The model's output. Calls `stage` for each layer."""
+        self._called = 0
         installed = Installation(self.stages, self._handle)
         try:
-            return self.work.forward()
+            output = self.work.forward()
         finally:
             installed.remove()
+        self._refuse_other_calls(len(self.stages) + 1)
+        return output
+
+    def _refuse_other_calls(self, number: int) -> None:
+        """Raises where the stage before is not the one that was called last."""
+        if self._called != number - 1:
+            name = self.stages[min(self._called, len(self.stages) - 1)].name
+            raise NotAChainError(
+                f"{name} is not called, or not in its turn, each time the model runs, as where "
+                "layers are skipped at random: have all layers run while stowage.fit measures, or "
+                "leave those out, with layers="
+            )
 
     def leaves_after(self, loss: Tensor) -> list[Tensor]:
         """What the loss reaches behind the layers. It may also depend on what left a layer beside
@@ -211,6 +230,8 @@ class Walk:
             torch.autograd.backward([loss], inputs=leaves)
 
     def _handle(self, number: int, args: Any, kwargs: Any) -> Any:
+        self._refuse_other_calls(number)
+        self._called = number
         stage = self.stages[number - 1]
         self._progress(f"profiling {stage.name}", number / (len(self.stages) + 1))
         tensors: list[Any] = []

@@ -116,8 +116,6 @@ class _Seconds(Walk):
         stage = self._chain_stages[number - 1]
         if stage.no_recompute or stage.saved_bytes <= stage.output_bytes or _is_compiled(arguments):
             return None
-        if arguments.stage.shares_weights and arguments.context.enabled:
-            return None  # which of its calls casts a weight is not the same in each
         try:
             recording = record(arguments, self.work.device)
             key = _form(stage), tuple(arguments.chain), recording.form()

@@ -369,3 +369,65 @@ def test_the_cache_for_generation_is_off_while_a_model_is_fitted() -> None:
             model, {"input_ids": _IDS[:4]}, layers=[torch.nn.Linear(2, 2)], activations="20%"
         )
     assert model.config.use_cache
+
+
+def _averaged(model: Any, losses: list[float]) -> None:
+    """With an average of the weights, as training scripts keep for evaluation."""
+    average = torch.optim.swa_utils.AveragedModel(
+        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for ids in _IDS.split(4):
+        loss = model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        average.update_parameters(model)
+        losses += [loss.item(), average(input_ids=ids, labels=ids).loss.item()]
+
+
+def _scaled(model: Any, losses: list[float]) -> None:
+    """In float16, with a scaler of the loss."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    for ids in _IDS.split(4):
+        with torch.autocast("cpu", torch.float16):
+            loss = model(input_ids=ids, labels=ids).loss
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        losses.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5).item())
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+
+
+def _adapted(model: Any, losses: list[float]) -> None:
+    """With adapters that are added to a model that was fitted without them."""
+    adapters = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.1)
+    adapted = peft.get_peft_model(model, adapters).train()
+    optimizer = torch.optim.AdamW(adapted.parameters(), lr=1e-2)
+    for ids in _IDS.split(4):
+        loss = adapted(input_ids=ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+
+
+@pytest.mark.parametrize("script", [_averaged, _scaled, _adapted])
+@pytest.mark.parametrize("budget", ["60%", "0%"])
+def test_what_scripts_put_around_a_fitted_model(script: Any, budget: str) -> None:
+    def run(fits: bool) -> list[float]:
+        model, losses = _llama().train(), []
+        sample = {"input_ids": _IDS[:4], "labels": _IDS[:4]}
+        if fits:
+            kind = torch.float16 if script is _scaled else None
+            with torch.autocast("cpu", kind, enabled=kind is not None):
+                stowage.fit(model, sample, activations=budget, verbose=False)
+            assert stowage.report(model).run != "plain"
+        torch.manual_seed(5)
+        script(model, losses)
+        return losses
+
+    assert run(fits=True) == run(fits=False)

@@ -381,3 +381,183 @@ def test_torch_compile_of_the_whole_model() -> None:
     compiled = torch.compile(example.model, backend="aot_eager", fullgraph=True)
     fitted = train(Example(compiled, example.sample), steps=2)
     assert fitted.losses == plain.losses
+
+
+class WithoutGradients(nn.Module):
+    """Runs its first layers, and all of them for a target, without gradients."""
+
+    def __init__(self, how: Callable[[], Any]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(models.Block(16) for _ in range(6))
+        self.how = how
+
+    def forward(self, value: Tensor) -> Tensor:
+        with self.how():
+            target = value
+            for layer in self.layers:
+                target = layer(target)
+            for layer in self.layers[:2]:
+                value = layer(value)
+        value, target = value.clone(), target.clone()
+        for layer in self.layers[2:]:
+            value = layer(value).tanh()
+        return value - target
+
+
+@pytest.mark.parametrize("how", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("budget", ["0%", "60%"])
+def test_calls_without_gradients_are_no_layers(how: Callable[[], Any], budget: str) -> None:
+    torch.manual_seed(0)
+    example = Example(WithoutGradients(how), _numbers(64, 16))
+    plain = train(example.fresh())
+    assert _names(_fit(example, budget)) == [f"layers.{i}" for i in range(2, 6)]
+    assert differences(plain, train(example)) == []
+
+
+class CallsItself(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = models.Block(16)
+        self.other = models.Block(16)
+
+    def forward(self, value: Tensor, depth: int = 3) -> Tensor:
+        value = self.other(self.one(value).sin())
+        return value if depth == 0 else self(value.cos(), depth - 1)
+
+
+def test_a_model_that_calls_itself() -> None:
+    torch.manual_seed(0)
+    example = Example(CallsItself(), _numbers(64, 16))
+    plain = train(example.fresh())
+    for budget in ("0%", "70%"):
+        fresh = example.fresh()
+        fitted = _fit(fresh, budget)
+        assert len(_names(fitted)) == 8
+        assert fitted.measured_peak_bytes is not None
+        assert fitted.measured_peak_bytes < 1.05 * fitted.activations
+        assert differences(plain, train(fresh)) == []
+
+
+class Tree(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = models.Block(16)
+
+    def forward(self, value: Tensor, depth: int = 2) -> Tensor:
+        value = self.block(value)
+        return value if depth == 0 else self(value.sin(), depth - 1)
+
+
+def test_a_layer_that_calls_itself_is_refused_by_name() -> None:
+    example = Example(nn.Sequential(Tree(), models.Block(16)), _numbers(64, 16))
+    with pytest.raises(NotAChainError, match="0 calls itself"):
+        _fit(example, layers=[example.model[0]])
+
+
+class SkipsByItself(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(models.Block(16) for _ in range(12))
+
+    def forward(self, value: Tensor) -> Tensor:
+        for layer in self.layers:
+            if torch.rand([]) < 0.5:
+                value = layer(value)
+        return value
+
+
+def test_a_model_that_skips_layers_by_itself_is_refused_by_name() -> None:
+    torch.manual_seed(0)
+    example = Example(SkipsByItself(), _numbers(64, 16))
+    with pytest.raises(NotAChainError, match=r"layers\.\d+ (is not called|does not get)"):
+        _fit(example)
+    assert not any("forward" in vars(module) for module in example.model.modules())
+
+
+class Twice(nn.Module):
+    """Two views of one input, and a weight of a layer that the model reads, too."""
+
+    def __init__(self, is_chain: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(models.Block(16) for _ in range(6))
+        self.is_chain = is_chain
+
+    def _tower(self, value: Tensor) -> Tensor:
+        for layer in self.layers:
+            value = layer(value) if self.is_chain else layer(value).tanh()
+        return value
+
+    def forward(self, value: Tensor) -> Tensor:
+        return nn.functional.linear(self._tower(value), self.layers[1].linear.weight)
+
+
+@pytest.mark.parametrize("is_chain", [True, False], ids=["chain", "apart"])
+@pytest.mark.parametrize("run", ["auto", "stowage"])
+@pytest.mark.parametrize("budget", ["0%", "50%"])
+def test_forwards_in_one_autocast_share_what_it_casts(
+    is_chain: bool, run: str, budget: str
+) -> None:
+    """So that the gradients of a weight are summed as in plain training."""
+    torch.manual_seed(0)
+    example = Example(Twice(is_chain), _numbers(64, 16))
+    plain = example.fresh()
+
+    def views(model: nn.Module) -> Tensor:
+        return model(example.sample) + model(example.sample * 2)
+
+    with torch.autocast(DEVICE.type, torch.bfloat16):
+        _fit(example, budget, run=run)
+    gradients = []
+    for model in (plain.model, example.model):
+        torch.manual_seed(3)
+        with torch.autocast(DEVICE.type, torch.bfloat16):
+            loss = views(model).float().square().mean()
+        loss.backward()
+        gradients.append(_gradients(model))
+    assert _same(*gradients)
+
+
+@pytest.mark.parametrize("momentum", [1.0, None, 0.1])
+def test_statistics_that_a_run_writes_as_they_were(momentum: float | None) -> None:
+    class Norms(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = models.Block(16)
+            self.norm = nn.Sequential(nn.BatchNorm1d(16, momentum=momentum), nn.Tanh())
+
+        def forward(self, value: Tensor) -> Tensor:
+            value = self.first(value)
+            return sum(self.norm(value * scale) for scale in (1.0, 1.0, 2.0, 3.0))
+
+    torch.manual_seed(0)
+    example = Example(Norms(), _numbers(64, 16))
+    plain = train(example.fresh())
+    _fit(example, layers=[example.model.first, example.model.norm])
+    assert differences(plain, train(example)) == []
+
+
+def test_packed_sequences_are_arguments() -> None:
+    class Reads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = nn.LSTM(16, 16)
+
+        def forward(self, value: Any) -> Any:
+            return self.rnn(value)[0]
+
+    class Packed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(Reads() for _ in range(4))
+
+        def forward(self, value: Tensor) -> Tensor:
+            packed = nn.utils.rnn.pack_padded_sequence(value, torch.tensor([9, 7, 4]).cpu())
+            for layer in self.layers:
+                packed = layer(packed)
+            return packed.data
+
+    torch.manual_seed(0)
+    example = Example(Packed(), _numbers(9, 3, 16))
+    plain = train(example.fresh())
+    _fit(example)
+    assert differences(plain, train(example)) == []
