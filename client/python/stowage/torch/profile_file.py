@@ -54,7 +54,6 @@ class ProfileFile:
         model: whose profile it is, in its present modes.
         stages: the model's. `load` sets their ways.
         work: the step that is measured.
-        is_chain: whether the stages are, as `Layers` says.
         selective: as of `fit`.
     """
 
@@ -65,12 +64,10 @@ class ProfileFile:
         stages: Sequence[Stage],
         work: Workload,
         *,
-        is_chain: bool,
         selective: bool,
     ) -> None:
         self._stages = stages
-        wishes = {"chain": is_chain, "selective": selective}
-        self._of = {**_of_torch(work), **_of_model(model, stages, work), **wishes}
+        self._of = {**_of_torch(work), **_of_model(model, stages, work), "selective": selective}
         digest = hashlib.sha256(json.dumps(self._of, sort_keys=True).encode()).hexdigest()
         self.path = pathlib.Path(directory) / f"{type(model).__name__}-{digest[:16]}.profile.json"
 
