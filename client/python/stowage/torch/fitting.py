@@ -416,7 +416,8 @@ def _measured(
 ) -> _Measured:
     file, ranks = None, wishes.ranks
     if wishes.plan_cache is not None:
-        file = ProfileFile(wishes.plan_cache, model, stages, work, selective=wishes.selective)
+        how = {"is_chain": profiler.is_chain, "selective": wishes.selective}
+        file = ProfileFile(wishes.plan_cache, model, stages, work, **how)
         profile = None if measures_anew else file.load(ranks.first(file.read))
         is_known = not ranks.any_of(profile is None)
         if is_known and profile is not None:

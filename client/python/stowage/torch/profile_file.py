@@ -54,6 +54,7 @@ class ProfileFile:
         model: whose profile it is, in its present modes.
         stages: the model's. `load` sets their ways.
         work: the step that is measured.
+        is_chain: whether the stages are, as `Layers` says.
         selective: as of `fit`.
     """
 
@@ -64,10 +65,12 @@ class ProfileFile:
         stages: Sequence[Stage],
         work: Workload,
         *,
+        is_chain: bool,
         selective: bool,
     ) -> None:
         self._stages = stages
-        self._of = {**_of_torch(work), **_of_model(model, stages, work), "selective": selective}
+        wishes = {"chain": is_chain, "selective": selective}
+        self._of = {**_of_torch(work), **_of_model(model, stages, work), **wishes}
         digest = hashlib.sha256(json.dumps(self._of, sort_keys=True).encode()).hexdigest()
         self.path = pathlib.Path(directory) / f"{type(model).__name__}-{digest[:16]}.profile.json"
 

@@ -73,6 +73,7 @@ class Profiler:
         self._model = model
         self._work = work
         self._walk = (stages, input_slots, work, progress)
+        self.is_chain = input_slots is not None
         self.plain: PlainSteps | None = None  # of `run`; None: out of memory
 
     def run(self, name: str, repeats: int = 3, *, selective: bool = True) -> Profile:
@@ -86,8 +87,7 @@ class Profiler:
                 # Makes what that step did not: workspaces would be counted as a stage's bytes.
                 with without_collectives(self._model):
                     Seconds(1, [None] * len(self._walk[0]), *self._walk).measure()
-            is_chain = self._walk[1] is not None
-            bytes_of = (Bytes if is_chain else SeparateBytes)(self._model, *self._walk)
+            bytes_of = (Bytes if self.is_chain else SeparateBytes)(self._model, *self._walk)
             bytes_of.measure()
             seconds = Seconds(repeats, bytes_of.replays, *self._walk)
             seconds.measure()

@@ -6,6 +6,7 @@ that are called many times. What is between the layers is kept as it is.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,20 +22,22 @@ _SIMPLER = 0.03
 _WORTHWHILE = 200
 
 
-@dataclass(slots=True)
+@dataclass
 class _Kind:
     """Calls of modules whose names differ in numbers alone, as the blocks of a stage."""
 
     visits: list[Visit] = field(default_factory=list)
     parts: dict[str, _Kind] = field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def most_bytes(self) -> int:
         return max(visit.saved_bytes for visit in self.visits)
 
-    @property
+    @functools.cached_property
     def gain(self) -> int:
-        """What it saves to replay them."""
+        """What it saves to replay them; -1: they may not be."""
+        if any(map(_why_not_replayed, self.visits)):
+            return -1
         return sum(map(_gain, self.visits))
 
     def inner(self) -> Iterator[_Kind]:
@@ -152,7 +155,7 @@ def _best(kinds: Iterable[_Kind], most: int, least: int) -> tuple[int, list[_Kin
     for kind in kinds:
         gain, inner = _best(kind.parts.values(), most, least)
         own = kind.gain if kind.most_bytes <= most else 0
-        if own >= max(gain, least) and not any(map(_why_not_replayed, kind.visits)):
+        if own >= max(gain, least):
             gain, inner = own, [kind]
         total += gain
         chosen += inner

@@ -197,5 +197,5 @@ class Trace:
 def _never(saved: Any) -> Tensor:
     raise NotAChainError(
         "the model or its loss runs a backward inside its forward, whose values a recomputation "
-        "would change"
+        "would change: call torch.utils.checkpoint in its other parts, in place of stowage.fit"
     )

@@ -132,9 +132,14 @@ class _Begin(torch.autograd.Function):
 class _Nothing:
     """Holds nothing of what a layer saves."""
 
+    def __init__(self, layer: str) -> None:
+        self._layer = layer
+
     def take(self, stage: int, number: int) -> Tensor:
         raise NotAChainError(
-            "a layer runs a backward inside its forward, whose values a recomputation would change"
+            f"{self._layer} saves what a backward reads while it is measured: it runs a backward "
+            "inside its forward, or reads what is computed once for several runs, as under "
+            "parametrize.cached(); leave that out, or the layer, with layers="
         )
 
 
@@ -143,7 +148,7 @@ class Drops(FirstRun):
 
     def __init__(self, arguments: Arguments) -> None:
         name, chain = arguments.stage.name, arguments.chain_indices
-        super().__init__(_Nothing(), 0, name, arguments.tensors, chain, saves=False)
+        super().__init__(_Nothing(name), 0, name, arguments.tensors, chain, saves=False)
 
     def around(self, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         def runs(args: Any, kwargs: Any) -> Any:

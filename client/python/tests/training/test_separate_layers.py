@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -362,6 +363,17 @@ def test_layers_that_a_step_skips_at_random(budget: str) -> None:
     assert _names(fitted) == ["first", *(f"layers.{i}" for i in range(6))]
     assert "what is measured is without LayerDrop" in fitted.notes
     assert differences(plain, train(example, steps=6)) == []
+
+
+def test_a_saved_profile_is_of_layers_of_the_same_kind(tmp_path: pathlib.Path) -> None:
+    """Names of layers, and all else, are the same without LayerDrop, where they are a chain."""
+    torch.manual_seed(0)
+    example = Example(Skipping(), _numbers(64, 16))
+    for probability, is_chain in ((0.5, False), (0.0, True), (0.5, False)):
+        example.model.layerdrop = probability
+        fitted = _fit(example, "50%", plan_cache=str(tmp_path))
+        assert fitted.coordinator.is_chain == is_chain
+    assert len(list(tmp_path.glob("*.profile.json"))) == 2
 
 
 def test_skipping_layers_is_named_where_a_plan_cannot_be_for_it() -> None:
