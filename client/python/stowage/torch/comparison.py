@@ -10,11 +10,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
 from stowage.errors import NotAChainError
+from stowage.torch.collectives import without_collectives
 from stowage.torch.model_state import same_state
-from stowage.torch.sharding import part_of, without_collectives
+from stowage.torch.sharding import part_of
 from stowage.torch.workload import Workload, metered_step, seconds_of_step, synchronize
 
 # Steps are equal to the bit, or up to rounding; what is lost is seldom so small. The first is
@@ -87,7 +89,10 @@ def _sums(model: nn.Module, factor: float = 1.0) -> dict[str, tuple[float, float
     sums = {}
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
-            gradient = part_of(parameter.grad).double()
+            gradient = part_of(parameter.grad)
+            if gradient.is_complex():
+                gradient = torch.view_as_real(gradient.resolve_conj())
+            gradient = gradient.double()
             sums[name] = (float(gradient.sum()) / factor, float(gradient.abs().sum()) / factor)
     return sums
 

@@ -20,6 +20,7 @@ from stowage.model import Chain, Platform, Schedule
 from stowage.native import format_bytes
 from stowage.planner import plan
 from stowage.torch.budget import MemoryUse, memory_use
+from stowage.torch.collectives import without_collectives
 from stowage.torch.common_profile import common_profile
 from stowage.torch.comparison import (
     PlainSteps,
@@ -49,7 +50,6 @@ from stowage.torch.sharding import (
     refuse_parts,
     refuse_pending,
     settle,
-    without_collectives,
     wrapper_of,
 )
 from stowage.torch.stage import Stage
@@ -215,7 +215,7 @@ def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
     sample, *smaller = by_size(wishes.sample)
     wrapper = wrapper_of(model)
     ranks = _ready_ranks(model, wrapper)
-    is_sharded = any(map(is_fully_sharded, model.modules()))
+    is_sharded = ranks.in_layers or any(map(is_fully_sharded, model.modules()))
     skips = skips_layers(model)
 
     def check() -> None:
@@ -554,7 +554,8 @@ def _other_sizes(
         there = replace(platform, memory_bytes=max(0, budget - outside))
         return plan(chain, there, server=server, solver=solver, **plan_options).answer
 
-    return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, find)
+    finds = None if wishes.ranks.in_layers else find
+    return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, finds)
 
 
 def _predicted_peak(profile: Profile, platform: Platform, answer: Answer | None) -> int | None:
@@ -611,6 +612,7 @@ def _discover(model: nn.Module, work: Workload, wishes: Wishes) -> Layers:
         wishes.run != "stowage"
         and not wishes.offload
         and wishes.solver in ("auto", IN_TURN_SOLVER)
+        and not wishes.ranks.in_layers
         and not any(map(is_fully_sharded, model.modules()))
     )
     with unchanged(model, work), without_collectives(model):

@@ -8,10 +8,15 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from stowage.errors import NotAChainError
 from stowage.model import SaveOption
 from stowage.torch.overheads import Overheads
-from stowage.torch.sharding import gathered_ahead, is_fully_sharded, is_gathered, is_sharded
+from stowage.torch.sharding import (
+    gathered,
+    gathered_ahead,
+    is_fully_sharded,
+    is_gathered,
+    part_of,
+)
 from stowage.torch.stage import Stage
 
 
@@ -28,23 +33,16 @@ class Gathers:
     """What `fully_shard` does around the stages' calls; nothing where no stage is sharded.
 
     Args:
-        model: in which every parameter is sharded that is at all.
+        model: that the stages are of.
         stages: the model's.
     """
 
     def __init__(self, model: nn.Module, stages: Sequence[Stage]) -> None:
         self._stages = stages
         self.is_used = any(is_fully_sharded(module) for module in model.modules())
-        self._sizes = [_Sizes(gradients=_trained(stage) if self.is_used else 0) for stage in stages]
-        inside = {
-            id(parameter)
-            for stage in stages
-            if stage.is_sharded
-            for parameter in stage.parts.parameters()
-        }
-        of_others = [p for p in model.parameters() if id(p) not in inside and is_sharded(p)]
+        self._sizes = [_Sizes() for _ in stages]
         # Gradients of what is sharded around the layers are there until the end of a backward.
-        self.outside_gradients = _bytes(p for p in of_others if p.requires_grad)
+        self.outside_gradients = 0
         self._modules = [stage.modules[0] for stage in stages]
         # By stage: the modules that are gathered ahead in its forward and backward, where said so.
         self._ahead = [gathered_ahead(module) for module in self._modules]
@@ -59,15 +57,10 @@ class Gathers:
         if not self.is_used:
             return
         stage = self._stages[number - 1]
-        for name, parameter in stage.parts.named_parameters():
-            if is_sharded(parameter):
-                raise NotAChainError(
-                    f"{stage.name}.{name} is a DTensor while its layer runs, as parallelize_module "
-                    "and distribute_tensor make them: call torch.utils.checkpoint in its layers in "
-                    "place of stowage.fit"
-                )
+        sizes, parameters = self._sizes[number - 1], list(stage.parts.parameters())
+        sizes.gradients = _bytes(p for p in parameters if p.requires_grad)
         if stage.is_sharded:
-            self._sizes[number - 1].gathered = _bytes(stage.parts.parameters())
+            sizes.gathered = _bytes(parameters)
         if number > 1 and self._stages[number - 2].is_sharded:
             before = self._stages[number - 2]
             self._sizes[number - 2].stays = all(map(is_gathered, before.modules))
@@ -77,7 +70,8 @@ class Gathers:
         """For a backward of what is before the layers, after that of what follows them."""
         for module in self._around:
             module.unshard()  # type: ignore[operator, unused-ignore]
-        whole = [p for module in self._around for p in module.parameters() if not is_sharded(p)]
+        whole = [parameter for module in self._around for parameter in gathered(module)]
+        self.outside_gradients = _bytes(p for p in whole if p.requires_grad)
         yield
         for parameter in whole:
             parameter.grad = None
@@ -157,10 +151,6 @@ def made_gradients(tensors: Iterable[Tensor]) -> Iterator[None]:
             parameter.grad = None
 
 
-def _trained(stage: Stage) -> int:
-    return _bytes(parameter for parameter in stage.parts.parameters() if parameter.requires_grad)
-
-
 def _bytes(parameters: Iterable[Tensor]) -> int:
-    """Of whole parameters, also where this process has a part."""
-    return sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+    """Of what this process has of them, as of those that are gathered."""
+    return sum(part_of(parameter).nbytes for parameter in parameters)

@@ -11,12 +11,12 @@ from torch import nn
 
 from stowage.model import Chain, SaveOption
 from stowage.model import Stage as ChainStage
+from stowage.torch.collectives import without_collectives
 from stowage.torch.comparison import PlainSteps, plain_steps
 from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import Signature
 from stowage.torch.overheads import ChainMemory
 from stowage.torch.separate_bytes import SeparateBytes
-from stowage.torch.sharding import without_collectives
 from stowage.torch.stage import Stage
 from stowage.torch.stage_bytes import Bytes
 from stowage.torch.stage_seconds import Seconds

@@ -25,9 +25,13 @@ class Ranks:
         groups: process groups of the mesh, by dimension; none where this process is alone.
         talk: steps of the model talk to the other processes, too, so that one that fails in a step
             cannot say so to those that wait for it there.
+        in_layers: the layers talk to other processes, so that all must run the same layers again.
     """
 
-    def __init__(self, groups: Sequence[Any] = (), *, talk: bool = True) -> None:
+    def __init__(
+        self, groups: Sequence[Any] = (), *, talk: bool = True, in_layers: bool = False
+    ) -> None:
+        self.in_layers = in_layers
         self._groups = [group for group in groups if group.size() > 1]
         self._talk = talk
 

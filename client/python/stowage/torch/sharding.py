@@ -2,28 +2,23 @@
 
 Layers that `fully_shard` (FSDP2) has sharded are gathered by hooks around each call, inside of
 which their forwards are replaced. A replay right before the layer's backward finds it gathered for
-that, so it talks to nobody; other replays would have to gather it again. Where layers themselves
-talk to other processes, as tensor parallel ones do, each process would repeat that by a plan of its
-own, and their collectives would meet the wrong ones.
+that, so it talks to nobody; other replays would have to gather it again. Layers that are tensor
+parallel talk to other processes themselves, in replays, too: all processes run the same ones.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.module_tracker import ModuleTracker
 
 from stowage.errors import NotAChainError
 from stowage.torch.ranks import Ranks
 
-_CHECKPOINT = "call torch.utils.checkpoint in its layers in place of stowage.fit"
 _WRAP_LATER = "fit the model and wrap it then, as in DistributedDataParallel(model)"
 
 # By class, among a module's bases: what it does, and the remedy. By name, so that nothing of
@@ -43,14 +38,7 @@ _MODULES = {
         "use fully_shard (FSDP2) on each layer",
     ),
 }
-_TENSORS = {
-    "DTensor": (
-        "is a DTensor, as parallelize_module and distribute_tensor make them",
-        _CHECKPOINT,
-    ),
-    "FlatParameter": _MODULES["FullyShardedDataParallel"],
-}
-_COLLECTIVES = {"c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd"}
+_TENSORS = {"FlatParameter": _MODULES["FullyShardedDataParallel"]}
 
 
 def wrapper_of(model: nn.Module) -> Any:
@@ -58,9 +46,9 @@ def wrapper_of(model: nn.Module) -> Any:
 
     Raises `NotAChainError` where it wraps a part, or expects the same graph in each backward.
     """
-    found = _wrapper_elsewhere(model) if _is_initialized() else None
+    found = wrapper_elsewhere(model) if _is_initialized() else None
     if found is not None and getattr(found, "static_graph", False):
-        raise _error(
+        raise refusal(
             "", "is wrapped in DistributedDataParallel with static_graph=True", _WRAP_LATER
         )
     return found
@@ -78,43 +66,80 @@ def ranks_of(model: nn.Module, wrapper: Any = None) -> Ranks:
             path = f"{name}.{of_tensor}" if name else of_tensor
             # What the original parameters are where FSDP1 keeps them (use_orig_params).
             if getattr(tensor, "_fsdp_flattened", False):
-                raise _error(path, *_TENSORS["FlatParameter"])
+                raise refusal(path, *_TENSORS["FlatParameter"])
             if hasattr(tensor, "ds_id"):
-                raise _error(
+                raise refusal(
                     path,
                     "is partitioned by DeepSpeed's ZeRO 3",
                     "use fully_shard, or ZeRO 1 or 2, and stowage.fit before deepspeed.initialize",
                 )
-            if not (is_sharded(tensor) and _is_gathered_by_hooks(model, name)):
+            if not is_sharded(tensor):
                 _refuse(path, type(tensor), _TENSORS)
                 continue
             if tensor.device.type != tensor.device_mesh.device_type:
-                raise _error(
+                raise refusal(
                     path,
                     "is sharded into host memory (CPUOffloadPolicy)",
                     "leave the policy out; the activations need less memory under stowage.fit",
                 )
             meshes.setdefault(tensor.device_mesh, path)
-        if isinstance(module, nn.SyncBatchNorm) and module.training and _has_others():
-            raise _error(
+        if isinstance(module, nn.SyncBatchNorm) and module.training and has_others():
+            raise refusal(
                 name,
                 "is a SyncBatchNorm, which waits for the other processes in each run",
                 "use BatchNorm, or torch.utils.checkpoint in parts without it, in place of "
                 "stowage.fit",
             )
-    if len(meshes) > 1:
-        first, second, *_ = meshes.values()
-        raise _error(
-            second, f"is sharded over another mesh than {first}", "shard all layers over one mesh"
+    if wrapper is None:
+        return Ranks(_groups_of_meshes(meshes), in_layers=is_tensor_parallel(model))
+    if meshes:
+        raise refusal(
+            next(iter(meshes.values())),
+            "is a DTensor, and the model is wrapped in DistributedDataParallel",
+            "call fully_shard on its layers, over a mesh of two dimensions, in place of that",
         )
-    if wrapper is not None:
-        return Ranks([wrapper.process_group], talk=False)
-    return Ranks([mesh.get_group(dim) for mesh in meshes for dim in range(mesh.ndim)])
+    return Ranks([wrapper.process_group], talk=False)
+
+
+def _groups_of_meshes(meshes: Mapping[Any, str]) -> list[Any]:
+    """The groups of the mesh that has the others as parts. Each mesh has a tensor's name."""
+    if not meshes:
+        return []
+    largest = max(meshes, key=lambda mesh: mesh.ndim)  # type: ignore[no-any-return, unused-ignore]
+    groups = {_members(group): group for group in largest.get_all_groups()}
+    for mesh, path in meshes.items():
+        if not groups.keys() >= set(map(_members, mesh.get_all_groups())):
+            raise refusal(
+                path,
+                f"is on another mesh than {meshes[largest]}",
+                "take both from one mesh, as in init_device_mesh(…, mesh_dim_names=…)",
+            )
+    return list(groups.values())
+
+
+def _members(group: Any) -> tuple[int, ...]:
+    return tuple(torch.distributed.get_process_group_ranks(group))
+
+
+def is_tensor_parallel(model: nn.Module) -> bool:
+    """Whether layers compute with DTensors, as parallelize_module makes them of parameters, so that
+    they talk to other processes.
+    """
+    return any(
+        is_sharded(tensor) and not _is_gathered_by_hooks(model, name)
+        for name, module in model.named_modules()
+        for tensor in (*module._parameters.values(), *module._buffers.values())
+    ) or any(
+        getattr(parameter, "is_dtensor", False)
+        for module in model.modules()
+        for group in _groups_of(module)
+        for parameter in group.fsdp_params
+    )
 
 
 def is_sharded(tensor: Any) -> bool:
     """Whether it is a DTensor, of which this process has a part."""
-    return _is_a(type(tensor), "DTensor")
+    return is_a(type(tensor), "DTensor")
 
 
 def part_of(tensor: Tensor) -> Tensor:
@@ -125,12 +150,22 @@ def part_of(tensor: Tensor) -> Tensor:
 
 def is_fully_sharded(module: nn.Module) -> bool:
     """Whether hooks gather the module's parameters around each call."""
-    return _is_a(type(module), "FSDPModule")
+    return is_a(type(module), "FSDPModule")
 
 
 def is_gathered(module: nn.Module) -> bool:
-    """Whether no parameter of the module is a part. Requires: is_fully_sharded(module)."""
-    return not any(map(is_sharded, module.parameters()))
+    """Whether no parameter of the module is sharded by it. Requires: is_fully_sharded(module)."""
+    return all(group.is_unsharded for group in _groups_of(module))
+
+
+def gathered(module: nn.Module) -> list[nn.Parameter]:
+    """The parameters that `fully_shard` of this module has gathered, and not sharded again."""
+    return [
+        parameter._unsharded_param
+        for group in _groups_of(module)
+        if group.is_unsharded
+        for parameter in group.fsdp_params
+    ]
 
 
 def gathered_ahead(module: nn.Module) -> tuple[list[nn.Module], list[nn.Module]]:
@@ -149,7 +184,7 @@ def settle(model: nn.Module, *, failed: bool = False) -> None:
     What is left of the gradients of whole parameters is dropped.
     """
     modules = [module for module in model.modules() if is_fully_sharded(module)]
-    whole = [p for m in modules for p in m.parameters() if not is_sharded(p)]
+    whole = [parameter for module in modules for parameter in gathered(module)]
     if not modules or not (whole or failed):
         return
     for parameter in whole:
@@ -169,7 +204,7 @@ def refuse_parts(name: str, modules: Sequence[nn.Module]) -> None:
     """Raises `NotAChainError` where a stage's modules are sharded as no replay can follow."""
     sharded = [module for module in modules if is_fully_sharded(module)]
     if sharded and len(modules) > 1:
-        raise _error(
+        raise refusal(
             name,
             "run as one, since a layer changes its input in place, and are sharded one by one",
             "use inplace=False there",
@@ -177,19 +212,19 @@ def refuse_parts(name: str, modules: Sequence[nn.Module]) -> None:
     for module in modules:
         for inner, part in module.named_modules():
             if part is not module and is_fully_sharded(part):
-                raise _error(
+                raise refusal(
                     f"{name}.{inner}",
                     f"is sharded by fully_shard inside of the layer {name}",
                     f"call fully_shard on {name} in place of its parts",
                 )
         if any(_casts_output(part) for part in sharded):
-            raise _error(
+            raise refusal(
                 name,
                 "casts its output for the next layer, by output_dtype of its MixedPrecisionPolicy",
                 "leave that to the root's policy",
             )
         if sharded and "_compiled_call_impl" in vars(module):
-            raise _error(
+            raise refusal(
                 name,
                 "is compiled by Module.compile() with the hooks of fully_shard",
                 "compile its forward alone, as in layer.forward = torch.compile(layer.forward)",
@@ -207,14 +242,14 @@ def refuse_pending(model: nn.Module) -> None:
     for name, module in model.named_modules():
         for group in _groups_of(module):
             if _has_pending(group):
-                raise _error(
+                raise refusal(
                     name,
                     "has gradients that are not reduced, or is told not to reduce them, as between "
                     "two micro-batches",
                     "finish the step, and call stowage.fit then",
                 )
             if not getattr(group, "reshard_after_backward", True):
-                raise _error(
+                raise refusal(
                     name,
                     "keeps its parameters whole after a backward",
                     "leave set_reshard_after_backward(False) out",
@@ -280,21 +315,21 @@ def _is_gathered_by_hooks(model: nn.Module, name: str) -> bool:
     return found
 
 
-def _is_a(kind: type, name: str) -> bool:
+def is_a(kind: type, name: str) -> bool:
     return any(base.__name__ == name for base in kind.__mro__)
 
 
 def _refuse(name: str, kind: type, table: dict[str, tuple[str, str]]) -> None:
     for base, (what, remedy) in table.items():
-        if _is_a(kind, base):
-            raise _error(name, what, remedy)
+        if is_a(kind, base):
+            raise refusal(name, what, remedy)
 
 
-def _error(name: str, what: str, remedy: str) -> NotAChainError:
+def refusal(name: str, what: str, remedy: str) -> NotAChainError:
     return NotAChainError(f"{name or 'the model'} {what}: {remedy}")
 
 
-def _wrapper_elsewhere(model: nn.Module) -> Any:
+def wrapper_elsewhere(model: nn.Module) -> Any:
     """The DistributedDataParallel around the model, on which it leaves no mark."""
     modules = set(model.modules())
     if not any(_wrappers(modules)):
@@ -305,7 +340,7 @@ def _wrapper_elsewhere(model: nn.Module) -> Any:
         if model not in set(wrapper.module.modules()):
             names = {module: name for name, module in model.named_modules()}
             name = names.get(wrapper, names.get(wrapper.module, ""))
-            raise _error(name, *_MODULES["DistributedDataParallel"])
+            raise refusal(name, *_MODULES["DistributedDataParallel"])
         found = wrapper
     return found
 
@@ -323,65 +358,5 @@ def _is_initialized() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
-def _has_others() -> bool:
+def has_others() -> bool:
     return _is_initialized() and torch.distributed.get_world_size() > 1
-
-
-@contextlib.contextmanager
-def without_collectives(model: nn.Module) -> Iterator[None]:
-    """Refuses what runs inside as soon as it would talk to other processes, in place of that."""
-    if not _has_others():
-        yield
-        return
-    with ModuleTracker() as tracker, _Refusing(model, tracker):
-        yield
-
-
-class _Refusing(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
-    supports_higher_order_operators = True
-
-    def __init__(self, model: nn.Module, tracker: ModuleTracker) -> None:
-        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
-        self._model = model
-        self._tracker = tracker
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        has_parts = any(_is_a(kind, "DTensor") for kind in types)
-        talks = getattr(func, "namespace", "") in _COLLECTIVES
-        if (has_parts or talks) and not _is_of_fully_shard():
-            if has_parts:
-                raise _error(self._name(), "computes with DTensors", _CHECKPOINT)
-            if self._tracker.is_bw and _wrapper_elsewhere(self._model) is not None:
-                raise _error(
-                    "",
-                    "is wrapped in DistributedDataParallel, which waits for the backward of an "
-                    f"earlier forward, or its layers talk to other processes ({func})",
-                    "run that backward, or such forwards under torch.no_grad(), before stowage.fit",
-                )
-            raise _error(
-                self._name(),
-                f"talks to other processes ({func}) in its "
-                + ("backward" if self._tracker.is_bw else "forward")
-                + ", and each would repeat it by a schedule of its own",
-                "call torch.utils.checkpoint in these layers in place of stowage.fit; if it is "
-                "the loss that does, pass a loss= that does not",
-            )
-        return func(*args, **(kwargs or {}))
-
-    def _name(self) -> str:
-        """Of the innermost module that runs."""
-        begin = f"{type(self._model).__name__}."
-        inside = [path for path in self._tracker.parents if path.startswith(begin)]
-        return max(inside, key=len, default="").removeprefix(begin)
-
-
-def _is_of_fully_shard() -> bool:
-    """Whether a hook of fully_shard is what runs."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("torch.distributed.fsdp."):
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False

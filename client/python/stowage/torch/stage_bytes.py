@@ -23,6 +23,7 @@ from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.meter import MemoryMeter, Span
 from stowage.torch.other_sizes import Signature, signature_of
 from stowage.torch.overheads import Overheads
+from stowage.torch.replay import same_content
 from stowage.torch.saved_tensors import Note, OtherRunError
 from stowage.torch.stage import Call
 from stowage.torch.values import reference_to, storage_of
@@ -140,6 +141,8 @@ class Bytes(Walk):
         with stage.replay.again(snapshot), self._meter.span(f"save {number}"):
             outputs, leaves = arguments.run(gradients=True)
         is_same = _equal(first, [output.detach() for output in outputs]) and not draws_elsewhere
+        if self.work.ranks.in_layers:
+            is_same = not self.work.ranks.any_of(not is_same)
         roots = [output for output in outputs if output.requires_grad]
         del outputs
         if roots:
@@ -317,6 +320,5 @@ def _other_generators() -> tuple[Any, ...]:
 def _equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
     """Whether all bits are equal; not-a-number equals itself."""
     return len(one) == len(other) and all(
-        a.shape == b.shape and a.dtype == b.dtype and bool(((a == b) | ((a != a) & (b != b))).all())
-        for a, b in zip(one, other, strict=True)
+        a.dtype == b.dtype and same_content(a, b) for a, b in zip(one, other, strict=True)
     )

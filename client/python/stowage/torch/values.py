@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 if TYPE_CHECKING:
     from stowage.torch.kept_results import KeptResults
@@ -25,7 +26,13 @@ def storage_key(tensor: Tensor) -> int:
 
 
 def parts_of(tensor: Tensor) -> list[Tensor]:
-    """The strided tensors that hold it: itself, or the parts of a sparse one."""
+    """The strided tensors that hold it: itself, or the parts of a sparse one, or what a DTensor,
+    or another tensor around tensors, has in this process.
+    """
+    if type(tensor) not in _PLAIN_TYPES and is_traceable_wrapper_subclass(tensor):
+        names, _ = tensor.__tensor_flatten__()
+        inner = (getattr(tensor, name) for name in names)
+        return [part for held in inner if isinstance(held, Tensor) for part in parts_of(held)]
     if tensor.layout == torch.strided:
         return [tensor]
     if tensor.layout == torch.sparse_coo:
@@ -37,6 +44,9 @@ def parts_of(tensor: Tensor) -> list[Tensor]:
     return []
 
 
+_PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+
+
 def storage_keys(tensors: Iterable[Tensor]) -> set[int]:
     return {storage_key(part) for tensor in tensors for part in parts_of(tensor)}
 
@@ -44,7 +54,7 @@ def storage_keys(tensors: Iterable[Tensor]) -> set[int]:
 def has_plain_storage(tensor: Tensor) -> bool:
     """Whether the tensor is a strided view of a storage of its own type, as nearly all are."""
     return (
-        type(tensor) in (Tensor, torch.nn.Parameter)
+        type(tensor) in _PLAIN_TYPES
         and tensor.layout == torch.strided
         and not tensor.is_quantized
         and not tensor.is_conj()

@@ -113,9 +113,9 @@ def check_run(wishes: Wishes) -> None:
 def check_sharded(wishes: Wishes) -> None:
     if wishes.run == "stowage" or wishes.offload:
         raise StowageError(
-            "run, offload: layers that fully_shard has sharded are gathered for their own "
-            "backward, so each is replayed right before it and nothing is sent to host memory; "
-            "leave run='stowage' and offload=True out"
+            "run, offload: layers that fully_shard or parallelize_module has sharded talk to other "
+            "processes around their own backward, so each is replayed right before it and nothing "
+            "is sent to host memory; leave run='stowage' and offload=True out"
         )
 
 

@@ -17,12 +17,13 @@ def _run(folder: pathlib.Path, name: str, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, _EXAMPLES / name, *arguments],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # A process that dies of a signal tells where it was.
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 

@@ -760,6 +760,32 @@ def test_dicts_are_handed_on_as_they_are(run: str, make: Any) -> None:
     assert differences(train(plain), train(example)) == []
 
 
+class _Complex(nn.Module):
+    """Saves its input's conjugate, a view of it that no other input can stand for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8, dtype=torch.complex64))
+
+    def forward(self, value: Tensor) -> Tensor:
+        return torch.tanh(value.conj() * value) @ self.weight + value
+
+
+@both
+def test_complex_values(run: str) -> None:
+    model = nn.Sequential(*(_Complex() for _ in range(6)))
+    sample = torch.randn(16, 8, dtype=torch.complex64)
+    plain, example = (
+        Example(each.model.to(DEVICE), sample.to(DEVICE)) for each in _pair(model, sample)
+    )
+
+    def loss(of: Example) -> Tensor:
+        return of.forward().abs().mean()
+
+    _fit(example, run, activations="0%", loss=lambda output: output.abs().mean(), selective=False)
+    assert _same(_gradients_after(plain, loss), _gradients_after(example, loss))
+
+
 @both
 def test_a_buffer_that_is_not_a_number(run: str) -> None:
     torch.manual_seed(0)

@@ -21,7 +21,6 @@ from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolic
 from torch.distributed.tensor import DTensor, Replicate, distribute_module
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
-    RowwiseParallel,
     SequenceParallel,
     parallelize_module,
 )
@@ -29,6 +28,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 import stowage
 from stowage.torch import NotAChainError
+from stowage.torch.sharding import part_of
 
 _PROCESSES = 2
 
@@ -103,6 +103,11 @@ def _tensor_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     return parallelize_module(model, mesh, {"3.linear": ColwiseParallel()})
 
 
+def _tensor_parallel_in_ddp(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    _wrappers.append(DistributedDataParallel(model))
+    return _tensor_parallel(model, mesh)
+
+
 def _distributed(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     distribute_module(
         model[3].linear,
@@ -114,10 +119,10 @@ def _distributed(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
 
 
 _wrappers: list[nn.Module] = []  # which outlive the call, as a training script's does
-_CHECKPOINT = "torch.utils.checkpoint"
 _WRAP = "fit the model and wrap it then"
 _WHOLE = "wrap the whole model"
 _FULLY_SHARD = "use fully_shard"
+_FULLY_SHARD_OF_TWO = "call fully_shard on its layers, over a mesh of two dimensions"
 _CASTS = MixedPrecisionPolicy(param_dtype=torch.bfloat16, output_dtype=torch.float32)
 
 # By kind: what makes it of the model, and the begin and the end of the message.
@@ -138,8 +143,11 @@ CASES: dict[str, tuple[Callable[[nn.Module, DeviceMesh], nn.Module], str, str]] 
         "0.linear.weight is sharded by FullyShardedDataParallel",
         _FULLY_SHARD,
     ),
-    "parallelize_module": (_tensor_parallel, "3.linear.weight is a DTensor", _CHECKPOINT),
-    "distribute_module": (_distributed, "3.linear.weight is a DTensor", _CHECKPOINT),
+    "tensor parallel in DDP": (
+        _tensor_parallel_in_ddp,
+        "3.linear.weight is a DTensor, and the model is wrapped in DistributedDataParallel",
+        _FULLY_SHARD_OF_TWO,
+    ),
     "DDP with a static graph": (
         lambda model, mesh: DistributedDataParallel(model, static_graph=True),
         "the model is wrapped in DistributedDataParallel with static_graph=True",
@@ -284,9 +292,26 @@ def test_parameters_that_stay_whole_are_refused(mesh: DeviceMesh) -> None:
         _fit(model)
 
 
+@pytest.mark.parametrize("shard", [_tensor_parallel, _distributed])
+def test_layers_of_one_process_may_be_distributed(shard: Any, mesh: DeviceMesh) -> None:
+    gradients = []
+    for fits in (False, True):
+        torch.manual_seed(3)
+        model = shard(models.make("blocks").model, mesh)
+        if fits:
+            assert _fit(model).answer is not None
+        torch.manual_seed(3)
+        loss_of(model(models.make("blocks").sample)).backward()
+        gradients.append([part_of(p.grad) for p in model.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize("shard", [_shard("2", "3"), _tensor_parallel])
 @pytest.mark.parametrize("arguments", [{"run": "stowage"}, {"offload": True}])
-def test_a_sharded_model_is_run_by_checkpoint_alone(arguments: Any, mesh: DeviceMesh) -> None:
-    model = _shard("2", "3")(models.make("blocks").model, mesh)
+def test_a_sharded_model_is_run_by_checkpoint_alone(
+    arguments: Any, shard: Any, mesh: DeviceMesh
+) -> None:
+    model = shard(models.make("blocks").model, mesh)
     with pytest.raises(stowage.StowageError, match="leave run='stowage' and offload=True out"):
         _fit(model, **arguments)
 
@@ -369,11 +394,6 @@ def _sharded(mesh: DeviceMesh, shard: Callable[[nn.Module, DeviceMesh], nn.Modul
     return shard(models.make("blocks").model, mesh)
 
 
-def _parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
-    plan = {"2.linear": ColwiseParallel(), "3.linear": RowwiseParallel()}
-    return parallelize_module(model, mesh, plan)
-
-
 def _sequence_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     model[4] = nn.LayerNorm(16, elementwise_affine=False)  # without any parameter
     return parallelize_module(model, mesh, {"4": SequenceParallel(sequence_dim=0)})
@@ -394,7 +414,6 @@ TOGETHER: dict[str, tuple[Callable[[DeviceMesh], nn.Module], dict[str, Any], str
         "the model talks to other processes",
     ),
     "SyncBatchNorm": (lambda mesh: _with(Norm()), {}, "3.norm is a SyncBatchNorm"),
-    "tensor parallel": (lambda mesh: _sharded(mesh, _parallel), {}, "2.linear.weight is a DTensor"),
     "sequence parallel": (
         lambda mesh: _sharded(mesh, _sequence_parallel),
         {},
