@@ -24,17 +24,23 @@ class FirstStep:
     Args:
         model: as the trainer calls it, or the part that has the layers.
         strict: raises where no schedule can be found; else warns, and the model trains as it is.
+        before_all_hooks: also before those that are yet to be registered. The model may not be
+            compiled itself.
         arguments: of `stowage.fit`, but for the model and the sample.
     """
 
-    def __init__(self, model: nn.Module, *, strict: bool, **arguments: Any) -> None:
+    def __init__(
+        self, model: nn.Module, *, strict: bool, before_all_hooks: bool = False, **arguments: Any
+    ) -> None:
         self._model = model
         self._strict = strict
         self._arguments = arguments
         self.fitted: Fitted | None = None  # None: not yet, or it could not be
-        # Before all hooks, as those of fully_shard, which have begun a step then.
-        self._handle: Any = model.register_forward_pre_hook(
-            self._before, prepend=True, with_kwargs=True
+        # Before the hooks of fully_shard, which have begun a step then.
+        self._handle: Any = (
+            _Call(model, self._before)
+            if before_all_hooks
+            else model.register_forward_pre_hook(self._before, prepend=True, with_kwargs=True)
         )
 
     def check(self) -> None:
@@ -75,6 +81,22 @@ class FirstStep:
         if self._strict:
             raise error
         warn_of_no_plan(error)
+
+
+class _Call:
+    """Stands where Module.compile() puts a module's call, and runs something before that."""
+
+    def __init__(self, model: nn.Module, before: Callable[..., None]) -> None:
+        self._model = model
+        self._run_before = before
+        model._compiled_call_impl = self  # type: ignore[assignment, unused-ignore]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._run_before(self._model, args, kwargs)
+        return self._model._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call, unused-ignore]
+
+    def remove(self) -> None:
+        self._model._compiled_call_impl = None
 
 
 def _sample_of(

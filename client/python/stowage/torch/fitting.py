@@ -243,6 +243,7 @@ def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
         run=run,
         offload=offload,
         solver=solver,
+        selective=wishes.selective and not ranks.in_layers,
         verbose=wishes.verbose and ranks.is_first,
         ranks=ranks,
         # Buckets are another copy of the gradients.
@@ -363,7 +364,8 @@ def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: boo
             program,
             transfers_for(device),
             found.input_slots,
-            _other_sizes(profile, platform, program, route, wishes),
+            # Processes with parts of other sizes would choose other programs.
+            None if ranks.in_layers else _other_sizes(profile, platform, program, route, wishes),
             by_checkpoint=route.run != "stowage",
         )
     share = profile.managed_share
@@ -554,8 +556,7 @@ def _other_sizes(
         there = replace(platform, memory_bytes=max(0, budget - outside))
         return plan(chain, there, server=server, solver=solver, **plan_options).answer
 
-    finds = None if wishes.ranks.in_layers else find
-    return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, finds)
+    return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, find)
 
 
 def _predicted_peak(profile: Profile, platform: Platform, answer: Answer | None) -> int | None:

@@ -67,8 +67,7 @@ class OtherSizes:
         outside_bytes: As in `Profile`.
         least: Finds the schedule that takes the least memory.
         find: Finds an answer for a chain, with so many bytes held outside of it; without a
-            schedule where the memory is not enough for any. None: every other size runs what is
-            safe, as where several processes must run the same programs.
+            schedule where the memory is not enough for any.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class OtherSizes:
         chain: Chain,
         outside_bytes: int,
         least: Callable[[], Schedule | None],
-        find: Callable[[Chain, int], Answer] | None,
+        find: Callable[[Chain, int], Answer],
     ) -> None:
         self._fitted = fitted
         self._program = program
@@ -103,7 +102,7 @@ class OtherSizes:
         if plan is not None:
             return plan, None
         safe = larger or self._safest()
-        if self._find is None or signature in self._searches:
+        if signature in self._searches:
             return safe, None
         measured = self._measured.get(signature)
         if measured is not None:
@@ -220,7 +219,6 @@ class OtherSizes:
             return next(iter(self._searches))
 
     def _best(self, signature: Signature, measured: _Measured, *, is_measured: bool) -> SizePlan:
-        assert self._find is not None
         try:
             answer = self._find(measured.chain, measured.outside_bytes)
         except CancelledError:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from stowage.torch.attributes import SIMPLE, Attributes, Read, changed
-from stowage.torch.values import parts_of, storage_key, version_of
+from stowage.torch.values import arrived, held_by, storage_key, version_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,14 @@ class RandomStates:
 
 def same_content(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors of one type and size are equal; not-a-number equals itself."""
+    one, other = arrived(one), arrived(other)
     if one is other:
         return True
     if one.shape != other.shape:  # a buffer that had no size yet
         return False
-    parts = parts_of(one)
-    if len(parts) != 1 or parts[0] is not one:
-        return all(map(same_content, parts, parts_of(other)))
+    held = held_by(one)
+    if len(held) != 1 or held[0] is not one:
+        return all(map(same_content, held, held_by(other)))
     # Seldom more than the first: the second makes tensors of the size.
     return torch.equal(one, other) or bool(
         ((one == other) | ((one != one) & (other != other))).all()

@@ -65,21 +65,21 @@ class _Owners:
                 self._owners[storage_key(part)] = INPUT, index
 
     def note_of(self, tensor: Tensor) -> Note:
-        owner = next(map(self._owner_of, parts_of(tensor)), None)
-        if owner is not None and owner[0] is INPUT and not has_plain_storage(tensor):
+        parts = parts_of(tensor)
+        owner = self._owners.get(storage_key(parts[0])) if parts else None
+        if owner is not None:
+            if owner[0] is _ARGUMENT or has_plain_storage(tensor):
+                return *owner, tensor.shape, tensor.dtype, None
             # Held as it is, since no view of another input can stand for it.
             return MADE, 0, tensor.shape, tensor.dtype, tensor.device
-        if owner is not None:
-            return *owner, tensor.shape, tensor.dtype, None
         root = tensor._base if tensor._is_view() else tensor
-        if root is not None and (
-            isinstance(root, nn.Parameter) or (root.is_leaf and root.requires_grad)
+        if (
+            root is not None
+            and root.is_leaf
+            and (root.requires_grad or isinstance(root, nn.Parameter))
         ):
             return _PARAMETER, id(root), tensor.shape, tensor.dtype, None
         return MADE, 0, tensor.shape, tensor.dtype, tensor.device
-
-    def _owner_of(self, part: Tensor) -> tuple[str, int] | None:
-        return self._owners.get(storage_key(part))
 
 
 class Part(Protocol):

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed import get_process_group_ranks
 
 from stowage.errors import NotAChainError
 from stowage.torch.ranks import Ranks
@@ -102,39 +103,34 @@ def ranks_of(model: nn.Module, wrapper: Any = None) -> Ranks:
 
 
 def _groups_of_meshes(meshes: Mapping[Any, str]) -> list[Any]:
-    """The groups of the mesh that has the others as parts. Each mesh has a tensor's name."""
-    if not meshes:
-        return []
-    largest = max(meshes, key=lambda mesh: mesh.ndim)  # type: ignore[no-any-return, unused-ignore]
-    groups = {_members(group): group for group in largest.get_all_groups()}
-    for mesh, path in meshes.items():
-        if not groups.keys() >= set(map(_members, mesh.get_all_groups())):
-            raise refusal(
-                path,
-                f"is on another mesh than {meshes[largest]}",
-                "take both from one mesh, as in init_device_mesh(…, mesh_dim_names=…)",
-            )
-    return list(groups.values())
-
-
-def _members(group: Any) -> tuple[int, ...]:
-    return tuple(torch.distributed.get_process_group_ranks(group))
+    """The groups of all meshes, which are parts of one. Each mesh has a tensor's name."""
+    roots = {mesh._get_root_mesh(): path for mesh, path in meshes.items()}
+    if len(roots) > 1:
+        first, second, *_ = roots.values()
+        raise refusal(
+            second,
+            f"is on another mesh than {first}",
+            "take both from one mesh, as in init_device_mesh(…, mesh_dim_names=…)",
+        )
+    groups = [group for mesh in meshes for group in mesh.get_all_groups()]
+    return list({tuple(get_process_group_ranks(group)): group for group in groups}.values())
 
 
 def is_tensor_parallel(model: nn.Module) -> bool:
     """Whether layers compute with DTensors, as parallelize_module makes them of parameters, so that
     they talk to other processes.
     """
-    return any(
-        is_sharded(tensor) and not _is_gathered_by_hooks(model, name)
-        for name, module in model.named_modules()
-        for tensor in (*module._parameters.values(), *module._buffers.values())
-    ) or any(
-        getattr(parameter, "is_dtensor", False)
-        for module in model.modules()
-        for group in _groups_of(module)
-        for parameter in group.fsdp_params
-    )
+    known = set()
+    for parameter in (
+        p for m in model.modules() for group in _groups_of(m) for p in group.fsdp_params
+    ):
+        known |= {id(parameter.sharded_param), id(getattr(parameter, "_unsharded_param", None))}
+        over = parameter.mesh_info
+        count = getattr(over, "shard_mesh_size", 1) * getattr(over, "replicate_mesh_size", 1)
+        if getattr(parameter, "is_dtensor", False) and parameter._spmd_mesh.size() > count:
+            return True
+    tensors = (*model.parameters(), *model.buffers())
+    return any(is_sharded(tensor) and id(tensor) not in known for tensor in tensors)
 
 
 def is_sharded(tensor: Any) -> bool:
@@ -217,7 +213,7 @@ def refuse_parts(name: str, modules: Sequence[nn.Module]) -> None:
                     f"is sharded by fully_shard inside of the layer {name}",
                     f"call fully_shard on {name} in place of its parts",
                 )
-        if any(_casts_output(part) for part in sharded):
+        if any(casts_output(part) for part in sharded):
             raise refusal(
                 name,
                 "casts its output for the next layer, by output_dtype of its MixedPrecisionPolicy",
@@ -300,19 +296,10 @@ def before_the_first_run(model: nn.Module) -> Iterator[None]:
             group.post_forward_mesh_info = mesh
 
 
-def _casts_output(module: nn.Module) -> bool:
+def casts_output(module: nn.Module) -> bool:
+    """Whether its hooks do. Requires: is_fully_sharded(module)."""
     policy = module._get_fsdp_state()._mp_policy  # type: ignore[operator, union-attr, unused-ignore]
     return policy.output_dtype not in (None, policy.param_dtype)
-
-
-def _is_gathered_by_hooks(model: nn.Module, name: str) -> bool:
-    """Whether fully_shard has been called on the module of this name, or on one around it."""
-    module = model
-    found = is_fully_sharded(module)
-    for part in name.split(".") if name else ():
-        module = module._modules[part]  # type: ignore[assignment, unused-ignore]
-        found = found or is_fully_sharded(module)
-    return found
 
 
 def is_a(kind: type, name: str) -> bool:

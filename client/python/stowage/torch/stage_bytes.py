@@ -25,6 +25,7 @@ from stowage.torch.other_sizes import Signature, signature_of
 from stowage.torch.overheads import Overheads
 from stowage.torch.replay import same_content
 from stowage.torch.saved_tensors import Note, OtherRunError
+from stowage.torch.sharding import part_of
 from stowage.torch.stage import Call
 from stowage.torch.values import reference_to, storage_of
 from stowage.torch.walk import Arguments, Walk, distinct
@@ -98,7 +99,10 @@ class Bytes(Walk):
         self.hold(number, arguments)
         outputs, call = self._measure_runs(number, arguments, facts)
         facts["may_rerun"] = call is not None
-        self.replays.append(None if call is None else self._measure_replay(number, call, arguments))
+        notes = None if call is None else self._measure_replay(number, call, arguments)
+        if self.work.ranks.in_layers and self.work.ranks.any_of(notes is None):
+            notes = None
+        self.replays.append(notes)
         if number == len(self.stages):
             # What models hold until they have called all layers, and a step's graph holds, too.
             self._held = [*arguments.tensors, *map(storage_of, self._outputs)]
@@ -213,7 +217,7 @@ class Bytes(Walk):
         for part in self._used:
             for tensor in part:
                 counts[id(tensor)] = counts.get(id(tensor), 0) + 1
-        return sum(tensors[key].nbytes for key, count in counts.items() if count > 1)
+        return sum(part_of(tensors[key]).nbytes for key, count in counts.items() if count > 1)
 
     def chain(self, name: str) -> Chain:
         """Without times, and without the overheads of the stages."""

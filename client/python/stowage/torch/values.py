@@ -29,10 +29,20 @@ def parts_of(tensor: Tensor) -> list[Tensor]:
     """The strided tensors that hold it: itself, or the parts of a sparse one, or what a DTensor,
     or another tensor around tensors, has in this process.
     """
-    if type(tensor) not in _PLAIN_TYPES and is_traceable_wrapper_subclass(tensor):
+    if type(tensor) in _PLAIN_TYPES and tensor.layout == torch.strided:
+        return [tensor]
+    held = held_by(tensor)
+    if len(held) == 1 and held[0] is tensor:
+        return held
+    return [part for inner in held for part in parts_of(inner)]
+
+
+def held_by(tensor: Tensor) -> list[Tensor]:
+    """The tensors that it is around; itself where it is strided and around none."""
+    if is_traceable_wrapper_subclass(tensor):
         names, _ = tensor.__tensor_flatten__()
         inner = (getattr(tensor, name) for name in names)
-        return [part for held in inner if isinstance(held, Tensor) for part in parts_of(held)]
+        return [each for each in inner if isinstance(each, Tensor)]
     if tensor.layout == torch.strided:
         return [tensor]
     if tensor.layout == torch.sparse_coo:
@@ -42,6 +52,12 @@ def parts_of(tensor: Tensor) -> list[Tensor]:
     if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
         return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
     return []
+
+
+def arrived(tensor: Tensor) -> Tensor:
+    """The tensor; where it is what a collective will give, that, once it is there."""
+    wait = None if type(tensor) in _PLAIN_TYPES else getattr(tensor, "trigger_wait", None)
+    return tensor if wait is None else wait()  # type: ignore[no-any-return, unused-ignore]
 
 
 _PLAIN_TYPES = (Tensor, torch.nn.Parameter)
@@ -83,15 +99,20 @@ def storage_of(reference: Any) -> torch.UntypedStorage | None:
 
 def is_alias(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same elements in the same memory."""
-    return one is other or (
-        has_plain_storage(one)
-        and has_plain_storage(other)
-        and storage_key(one) == storage_key(other)
-        and one.dtype == other.dtype
-        and one.shape == other.shape
-        and one.stride() == other.stride()
-        and bool(one.storage_offset() == other.storage_offset())
-    )
+    if one is other:
+        return True
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    if has_plain_storage(one) and has_plain_storage(other):
+        return (
+            storage_key(one) == storage_key(other)
+            and one.stride() == other.stride()
+            and bool(one.storage_offset() == other.storage_offset())
+        )
+    if type(one) is not type(other) or not is_traceable_wrapper_subclass(one):
+        return False
+    parts, others = parts_of(one), parts_of(other)
+    return len(parts) == len(others) and all(map(is_alias, parts, others))
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from stowage.errors import NotAChainError
-from stowage.torch.sharding import is_fully_sharded
+from stowage.torch.sharding import casts_output, is_fully_sharded
 from stowage.torch.structure import tensors_of
-from stowage.torch.values import parts_of, reference_to, storage_keys, version_of
+from stowage.torch.values import is_alias, parts_of, reference_to, storage_keys, version_of
 
 
 @dataclass(slots=True, eq=False)
@@ -74,11 +74,19 @@ class Trace:
         self._handles = []
         for module in self._watched:
             # Those of fully_shard hand on other tensors than they get.
+            is_sharded = is_fully_sharded(module)
             before = module.register_forward_pre_hook(
-                self._before, prepend=is_fully_sharded(module), with_kwargs=True
+                self._before, prepend=is_sharded, with_kwargs=True
             )
-            after = module.register_forward_hook(self._after, with_kwargs=True)
+            # Before other hooks, which may hand on another output than the module's. Where
+            # fully_shard casts that, the layers are found all the same, and refused for that.
+            casts = is_sharded and casts_output(module)
+            after = module.register_forward_hook(self._after, prepend=not casts, with_kwargs=True)
             self._handles += [before, after]
+            if is_sharded and not casts:
+                self._handles.append(
+                    module.register_forward_pre_hook(self._inside, with_kwargs=True)
+                )
         self._saving = torch.autograd.graph.saved_tensors_hooks(self._saves, _never)
         self._saving.__enter__()
         return self
@@ -156,6 +164,14 @@ class Trace:
         visit.has_gradients = True
         self._counts[module] = self._counts.get(module, 0) + 1
         self._stack.append((visit, tensors, [version_of(tensor) for tensor in tensors]))
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
+    def _inside(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """After the hooks that are there, which may hand on something else than the value."""
+        visit, tensors, _ = self._stack[-1]
+        now = tensors_of((args, kwargs))
+        if len(now) != len(tensors) or not all(map(is_alias, now, tensors)):
+            visit.links = ()
 
     @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
     def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:

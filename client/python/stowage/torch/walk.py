@@ -17,6 +17,7 @@ from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.installation import Installation
 from stowage.torch.replay import Context, Snapshot
 from stowage.torch.saved_tensors import FirstRun, Note
+from stowage.torch.sharding import part_of
 from stowage.torch.stage import Call, Stage, input_slots
 from stowage.torch.structure import put_tensors, take_tensors
 from stowage.torch.values import is_alias, parts_of, storage_key
@@ -125,7 +126,7 @@ class _Begin(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        ctx.arrived.append(gradients[0].nbytes)
+        ctx.arrived.append(part_of(gradients[0]).nbytes)
         return None, None, None
 
 

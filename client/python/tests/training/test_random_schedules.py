@@ -153,3 +153,28 @@ def test_random_schedules_are_equal_to_the_bit(first: int) -> None:
         assert len(found) == len(expected)
         same = [torch.equal(a, b) for a, b in zip(expected, found, strict=True)]
         assert all(same), f"seed {seed}: {same}"
+
+
+def _compiled() -> Example:
+    """Layer by layer."""
+    example = _start().fresh()
+    for layer in example.model.layers:
+        layer.compile(backend="aot_eager")
+    return example
+
+
+def test_values_of_compiled_layers_travel() -> None:
+    torch.compiler.reset()
+    expected = _step(_compiled())
+    example = _compiled()
+    stages = [Stage(str(number), [layer]) for number, layer in enumerate(example.model.layers)]
+    for seed in range(BATCH):
+        schedule = schedules.random_transfers(_random_schedule(seed, 0), LENGTH, seed)
+        coordinator = Coordinator(stages, Program.of(schedule, LENGTH), transfers_for(DEVICE), (0,))
+        coordinator.install()
+        try:
+            step = _step(example)
+        finally:
+            coordinator.remove()
+        assert all(torch.equal(a, b) for a, b in zip(expected, step, strict=True)), seed
+    torch.compiler.reset()
