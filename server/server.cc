@@ -122,6 +122,7 @@ MetricsSnapshot Server::Snapshot() const {
   gauges.responses = cache_.response_stats();
   gauges.memory_limit_bytes = options_.cache_bytes;
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
+  gauges.request_limit_bytes = options_.engine.request_bytes;
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
   gauges.suppressed_lines = reports_.suppressed_lines();
   gauges.dropped_lines = DroppedLogLines();

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -14,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "server/observe/log.h"
 #include "solver/base/address.h"
+#include "solver/base/cores.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
@@ -400,7 +400,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
                                                  const std::string& version) {
   ParsedOptions parsed;
   ServerOptions& options = parsed.options;
-  options.engine.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.engine.threads = UsableCores();
   options.engine.short_threads = 1;
   options.cache_dir = DefaultCacheDir();
   TextOptions texts;

@@ -5,11 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solver/base/cores.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/stop.h"
 #include "solver/base/thread_pool.h"
@@ -26,8 +26,7 @@ namespace stowage {
 // own, that means the deadline has passed.
 absl::StatusOr<double> RunLocally(const LocalOptions& options,
                                   absl::FunctionRef<absl::Status(const SolveContext&)> find) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  ThreadPool helpers(cores - 1);  // the calling thread works, too
+  ThreadPool helpers(UsableCores() - 1);  // the calling thread works, too
   SolveContext context;
   context.stop = options.stop;
   context.working_bytes = options.working_bytes;

@@ -71,6 +71,19 @@ class Pages final : public httplib::Server {
   }
 };
 
+// The library would answer 400, as to a request that it cannot read.
+httplib::Server::HandlerResponse RefuseOtherMethods(const httplib::Request& request,
+                                                    httplib::Response& response) {
+  if (request.method == "GET" || request.method == "HEAD") {
+    return httplib::Server::HandlerResponse::Unhandled;
+  }
+  response.status = 405;
+  response.set_header("Allow", "GET, HEAD");
+  response.set_content("this port answers GET and HEAD; calls that solve are gRPC's\n",
+                       "text/plain");
+  return httplib::Server::HandlerResponse::Handled;
+}
+
 // One Range header could list the whole page thousands of times, and the library would build such
 // a response in memory.
 bool HasRangeHeader(const std::string& request) {
@@ -103,6 +116,7 @@ struct HttpPort::Parts {
                     return HasRangeHeader(request) ? kRangeRefused
                                                    : pages.Answer(std::move(request), peer);
                   }) {
+    pages.set_pre_routing_handler(RefuseOtherMethods);
     for (const HttpRoute& route : routes) {
       pages.Get(route.path,
                 [this, route](const httplib::Request& request, httplib::Response& response) {

@@ -84,6 +84,8 @@ void Scrape::AddSolves(const Gauges& gauges) {
            AsDouble(solves.running_bytes));
   AddGauge("stowage_solve_memory_limit_bytes", "Memory set aside for all solves, in bytes.",
            AsDouble(gauges.solve_limit_bytes));
+  AddGauge("stowage_request_memory_limit_bytes", "Memory set aside for requests, in bytes.",
+           AsDouble(gauges.request_limit_bytes));
 }
 
 // One series a thread at any time, whatever it solves.

@@ -43,6 +43,7 @@ struct Gauges {
   std::vector<TierGauges> tiers;
   LeaseStats leases;
   int64_t solve_limit_bytes = 0;
+  int64_t request_limit_bytes = 0;
   std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS
   int64_t suppressed_lines = 0;                    // of the log, since the start
   int64_t dropped_lines = 0;                       // likewise

@@ -31,6 +31,23 @@ size_t CharacterBytes(absl::string_view text) {
   return length;
 }
 
+// Of a character of `CharacterBytes(text)` bytes, more than one.
+uint32_t CodePoint(absl::string_view character) {
+  uint32_t point = ByteAt(character, 0) & (0xFF >> (character.size() + 1));
+  for (size_t i = 1; i < character.size(); ++i) point = point << 6 | (ByteAt(character, i) & 0x3F);
+  return point;
+}
+
+// Whether it is not seen but changes what is: how a terminal shows the text, in which order, or
+// where its lines end.
+bool IsHidden(uint32_t point) {
+  return (point >= 0x80 && point <= 0x9F) ||      // C1 controls
+         point == 0x61C ||                        // a mark of direction
+         (point >= 0x200E && point <= 0x200F) ||  // marks of direction
+         (point >= 0x2028 && point <= 0x202E) ||  // ends of lines; embeddings and overrides
+         (point >= 0x2066 && point <= 0x2069);    // isolates
+}
+
 }  // namespace
 
 std::string Shortened(absl::string_view text, size_t max_bytes) {
@@ -57,8 +74,25 @@ std::string ValidUtf8(absl::string_view text) {
   return valid;
 }
 
+std::string Visible(absl::string_view text) {
+  const std::string valid = ValidUtf8(text);
+  std::string visible;
+  visible.reserve(valid.size());
+  for (absl::string_view rest = valid; !rest.empty();) {
+    const absl::string_view character = rest.substr(0, CharacterBytes(rest));
+    const uint32_t point = character.size() == 1 ? 0 : CodePoint(character);
+    if (IsHidden(point)) {
+      absl::StrAppendFormat(&visible, "\\u{%04x}", point);
+    } else {
+      absl::StrAppend(&visible, character);
+    }
+    rest.remove_prefix(character.size());
+  }
+  return visible;
+}
+
 std::string Printable(absl::string_view text) {
-  std::string printable = ValidUtf8(text);
+  std::string printable = Visible(text);
   std::replace_if(
       printable.begin(), printable.end(),
       [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }, ' ');
@@ -67,7 +101,7 @@ std::string Printable(absl::string_view text) {
 
 std::string Quoted(absl::string_view text) {
   constexpr size_t kMaxBytes = 60;
-  return absl::StrCat("'", ValidUtf8(Shortened(text, kMaxBytes)), "'");
+  return absl::StrCat("'", Visible(Shortened(text, kMaxBytes)), "'");
 }
 
 }  // namespace stowage

@@ -337,6 +337,7 @@ Gauges BusyGauges() {
   gauges.tiers = {disk, {.stats = {.name = "shared"}}};
   gauges.leases = {.taken = 4, .taken_over = 1, .waited = 2};
   gauges.solve_limit_bytes = int64_t{8} << 30;
+  gauges.request_limit_bytes = int64_t{512} << 20;
   gauges.certificate_end_seconds = 1'900'000'000;
   gauges.suppressed_lines = 11;
   gauges.dropped_lines = 12;

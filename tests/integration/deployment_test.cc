@@ -234,9 +234,9 @@ TEST(Kubernetes, LimitsLeaveTheServerWhatItsFlagsPromise) {
   const auto arguments = Arguments();
   const YAML::Node limits = Container()["resources"]["limits"];
   EXPECT_EQ(limits["cpu"].as<std::string>(), arguments.at("--threads"));
-  EXPECT_GE(Bytes(limits["memory"].as<std::string>()), Bytes(arguments.at("--all-solves-memory")) +
-                                                           Bytes(arguments.at("--cache-memory")) +
-                                                           (int64_t{1} << 30));
+  EXPECT_GE(Bytes(limits["memory"].as<std::string>()) / 5 * 4,
+            Bytes(arguments.at("--all-solves-memory")) + Bytes(arguments.at("--cache-memory")) +
+                Bytes(arguments.at("--request-memory")));
   // The store's file may be larger than its answers, and has a log beside it.
   EXPECT_GE(Bytes(PodSpec()["volumes"][0]["emptyDir"]["sizeLimit"].as<std::string>()),
             2 * Bytes(arguments.at("--cache-disk")));
@@ -292,6 +292,14 @@ TEST(Kubernetes, RedisIsWhereTheOverlaySays) {
   EXPECT_GE(Bytes(container["resources"]["limits"]["memory"].as<std::string>()), int64_t{3} << 30);
   const std::string users = container["volumeMounts"][1]["mountPath"].as<std::string>();
   EXPECT_THAT(conf, HasSubstr("\naclfile " + users + "/users.acl\n"));
+}
+
+TEST(SystemdUnit, LimitLeavesTheServerWhatItsFlagsPromise) {
+  const std::string limit = Lines(Deploy("systemd/stowage-server.service"), "MemoryMax=");
+  const std::string gib = limit.substr(0, limit.find('G')).substr(limit.find('=') + 1);
+  // By default, but for what server.toml says of the cache: 8 GiB, and 512 MiB each.
+  EXPECT_THAT(ReadFile(Deploy("systemd/server.toml")), HasSubstr("\ncache-memory = \"512MiB\"\n"));
+  EXPECT_GE(Bytes(gib + "GiB") / 5 * 4, int64_t{9} << 30);
 }
 
 // As seconds: a stop takes the lame duck and the grace period, then a moment.

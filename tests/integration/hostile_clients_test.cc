@@ -498,6 +498,19 @@ TEST_F(HostileClients, PartsOfAPageAreNotServed) {
   EXPECT_EQ(result->body, "");
 }
 
+TEST_F(HostileClients, OnlyReadingIsAllowedOnTheHttpPort) {
+  httplib::Client client("http://" + server_.http_address());
+  for (const httplib::Result& result : {client.Post("/status", "x=1", "text/plain"),
+                                        client.Delete("/"), client.Options("/livez")}) {
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->status, 405);
+    EXPECT_EQ(result->get_header_value("Allow"), "GET, HEAD");
+  }
+  const httplib::Result head = client.Head("/status");
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->status, 200);
+}
+
 TEST_F(HostileClients, AHeaderOfTheHttpPortHasAnEnd) {
   RawSocket endless(server_.http_address());
   endless.Send("GET /livez HTTP/1.1\r\n");

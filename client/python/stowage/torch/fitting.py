@@ -142,8 +142,8 @@ def fit(
     for a schedule; and puts it in the place of the layers' forwards. Parameters, gradients,
     buffers, modes, hooks, the sample and random numbers are afterwards what they were, also where
     it raises. A model that was fitted is fitted anew; one that shares layers with this one gets its
-    own forwards back. Where `fully_shard` or DistributedDataParallel has spread the model over
-    processes, all of them call this, and share one plan.
+    own forwards back. Where `fully_shard`, `parallelize_module` or DistributedDataParallel has
+    spread the model over processes, all of them call this, and share one plan.
 
     Args:
         model: in the mode (train or eval) and on the device in which it will run.

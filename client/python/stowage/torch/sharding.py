@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed import get_process_group_ranks
 
 from stowage.errors import NotAChainError
 from stowage.torch.ranks import Ranks
@@ -112,8 +111,9 @@ def _groups_of_meshes(meshes: Mapping[Any, str]) -> list[Any]:
             f"is on another mesh than {first}",
             "take both from one mesh, as in init_device_mesh(…, mesh_dim_names=…)",
         )
+    members_of = torch.distributed.get_process_group_ranks
     groups = [group for mesh in meshes for group in mesh.get_all_groups()]
-    return list({tuple(get_process_group_ranks(group)): group for group in groups}.values())
+    return list({tuple(members_of(group)): group for group in groups}.values())
 
 
 def is_tensor_parallel(model: nn.Module) -> bool:

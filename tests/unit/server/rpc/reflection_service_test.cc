@@ -7,10 +7,17 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
 #include "grpcpp/grpcpp.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/unsent_bytes.h"
+#include "stowage/v1/errors.pb.h"
+#include "stowage/v1/model.pb.h"
+#include "stowage/v1/operator.pb.h"
+#include "stowage/v1/plan.pb.h"
 #include "stowage/v1/scheduler.pb.h"
+#include "stowage/v1/status.pb.h"
+#include "stowage/v1/view.pb.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -63,6 +70,20 @@ TEST_F(ReflectionServiceTest, ItsAnswersCountAmongThoseThatWaitToBeRead) {
     EXPECT_NE(refused.error_message().find("wait to be read"), std::string::npos);
   }
   EXPECT_TRUE(ListServices().ok());
+}
+
+// Whose compilers make packages of them, which callers would otherwise have to name.
+TEST(ReflectedFiles, NameThePackagesOfOtherLanguages) {
+  for (const google::protobuf::Descriptor* const message :
+       {v1::ErrorStatus::descriptor(), v1::Chain::descriptor(), v1::ListSolvesRequest::descriptor(),
+        v1::SavedPlan::descriptor(), v1::SolveRequest::descriptor(), v1::ServerStatus::descriptor(),
+        v1::View::descriptor()}) {
+    const google::protobuf::FileDescriptor* const file = message->file();
+    EXPECT_EQ(file->options().go_package(), "stowage/v1;stowagev1") << file->name();
+    EXPECT_EQ(file->options().java_package(), "stowage.v1") << file->name();
+    EXPECT_TRUE(file->options().java_multiple_files()) << file->name();
+    EXPECT_EQ(file->options().csharp_namespace(), "Stowage.V1") << file->name();
+  }
 }
 
 }  // namespace
