@@ -51,8 +51,8 @@ absl::StatusOr<Schedule> ReadSetting(const SimulateArguments& arguments, const C
                    Prefixed("--as", ParseNamedSetting(arguments.setting)));
   ASSIGN_OR_RETURN(const LayerStages stages,
                    Prefixed("--layers", ParseStages(*named.target, arguments.layers, chain)));
-  RETURN_IF_ERROR(
-      Prefixed(absl::StrCat("--as: ", Quoted(arguments.setting)), CheckList(named, chain, stages)));
+  RETURN_IF_ERROR(Prefixed(absl::StrCat("--as: ", Quoted(arguments.setting)),
+                           CheckLayers(named, chain, stages)));
   if (const std::optional<int> stage = ForbiddenStage(named, chain, stages)) {
     return absl::InvalidArgumentError(absl::StrCat("--as: ", Quoted(arguments.setting), " is ",
                                                    ForbiddenText(*stage), ", and ",

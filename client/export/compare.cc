@@ -18,7 +18,8 @@ namespace {
 // Of targets whose users choose layers one by one, which are as many as there are sets: all or none
 // of them, and where they have such a setting one of every N.
 std::vector<Setting> NamedSettings(const ExportRequest& request) {
-  const int count = Layers(request.chain, request.stages, request.target->unit).count();
+  const Layers layers = LayersOf(*request.target, request.chain, request.stages);
+  const int count = layers.count();
   std::vector<Setting> settings = AllSettings(count);
   switch (request.target->plans) {
     case PlanClass::kUniformOrBlock:
@@ -34,7 +35,10 @@ std::vector<Setting> NamedSettings(const ExportRequest& request) {
       if (request.target->plans == PlanClass::kFlat) break;
       const Method every =
           request.target->every_is_first ? Method::kFirstOfEvery : Method::kLastOfEvery;
-      for (int layers = 2; layers <= count; ++layers) settings.push_back({every, layers});
+      for (int n = 2; n <= count; ++n) settings.push_back({every, n});
+  }
+  for (std::string& way : layers.CommonWays()) {
+    settings.push_back({.method = Method::kWay, .way = std::move(way)});
   }
   return settings;
 }

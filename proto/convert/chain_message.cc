@@ -33,6 +33,8 @@ SaveOption FromMessage(const v1::SaveOption& message) {
                        .backward_seconds = message.backward_seconds(),
                        .backward_overhead_bytes = message.backward_overhead_bytes()};
   if (message.has_save_overhead_bytes()) option.save_overhead_bytes = message.save_overhead_bytes();
+  option.kept.assign(message.kept().begin(), message.kept().end());
+  option.rerun.assign(message.rerun().begin(), message.rerun().end());
   return option;
 }
 
@@ -45,6 +47,8 @@ v1::SaveOption ToMessage(const SaveOption& option) {
   if (option.save_overhead_bytes.has_value()) {
     message.set_save_overhead_bytes(*option.save_overhead_bytes);
   }
+  message.mutable_kept()->Add(option.kept.begin(), option.kept.end());
+  message.mutable_rerun()->Add(option.rerun.begin(), option.rerun.end());
   return message;
 }
 

@@ -123,7 +123,10 @@ std::string Print(const google::protobuf::Message& message, bool add_whitespace)
   const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
   if (!status.ok()) return "";
   // Most stages have one way to be saved: they are printed as by versions that knew no other.
-  return WithoutField(json, add_whitespace ? "\"save_options\": []" : "\"save_options\":[]");
+  for (const absl::string_view list : {"save_options", "kept", "rerun"}) {
+    json = WithoutField(json, absl::StrCat("\"", list, add_whitespace ? "\": []" : "\":[]"));
+  }
+  return json;
 }
 
 }  // namespace

@@ -107,9 +107,11 @@ class KeyBuilder {
     Add(graph);
   }
   void Add(const SaveOption& option) {
-    const auto& [name, saved_bytes, backward_seconds, backward_overhead_bytes,
-                 save_overhead_bytes] = option;
+    const auto& [name, saved_bytes, backward_seconds, backward_overhead_bytes, save_overhead_bytes,
+                 kept, rerun] = option;
     (void)name;
+    (void)kept;  // names, as is `rerun`
+    (void)rerun;
     Add(saved_bytes);
     AddTime(backward_seconds);
     Add(backward_overhead_bytes);

@@ -49,7 +49,19 @@ absl::string_view SolverOf(PlanClass plans) {
 }
 
 Layers LayersOf(const ExportRequest& request) {
-  return Layers(request.chain, request.stages, request.target->unit);
+  return LayersOf(*request.target, request.chain, request.stages);
+}
+
+// What FindSetting() tries.
+std::vector<Setting> SettingsOf(const Target& target, const Layers& layers) {
+  std::vector<Setting> settings = AllSettings(layers.count());
+  if (target.plans == PlanClass::kUniform) {
+    std::erase_if(settings, [](const Setting& s) { return s.method == Method::kBlock; });
+  }
+  for (std::string& way : layers.CommonWays()) {
+    settings.push_back({.method = Method::kWay, .way = std::move(way)});
+  }
+  return settings;
 }
 
 std::string UsualName(const Target& target) { return absl::StrCat("usual: ", target.usual); }
@@ -111,6 +123,9 @@ std::vector<std::string> Remarks(const ExportRequest& request, const Layers& lay
       "Simulated time and its excess over storing everything, and peak of activations:"};
   for (const std::string& line : result.comparison) remarks.push_back("  " + line);
   if (result.time_ran_out) remarks.emplace_back("Time ran out: a faster plan may exist.");
+  if (request.chain.has_save_options() && !layers.chain().has_save_options()) {
+    remarks.emplace_back("Left out: the chain's ways to save a stage in part.");
+  }
   return remarks;
 }
 
@@ -161,9 +176,8 @@ absl::StatusOr<TargetPlan> FindSetting(const ExportRequest& request, const std::
   const Layers layers = LayersOf(request);
   TargetPlan best;
   Prediction of_best;
-  for (const Setting& setting : AllSettings(layers.count())) {
-    if (setting.method == Method::kBlock && request.target->plans == PlanClass::kUniform) break;
-    std::vector<Piece> pieces = PiecesOf(setting, layers.count());
+  for (const Setting& setting : SettingsOf(*request.target, layers)) {
+    std::vector<Piece> pieces = PiecesOf(setting, layers);
     const std::vector<Piece> of_stages = layers.ToStages(pieces);
     if (ForbiddenStage(request.chain, of_stages).has_value()) continue;
     const absl::StatusOr<Simulation> simulation = Simulate(
@@ -187,7 +201,7 @@ absl::StatusOr<TargetPlan> FindSetting(const ExportRequest& request, const std::
 }
 
 int64_t SettingsToTry(const ExportRequest& request) {
-  return static_cast<int64_t>(AllSettings(LayersOf(request).count()).size());
+  return static_cast<int64_t>(SettingsOf(*request.target, LayersOf(request)).size());
 }
 
 ComparedSchedule FullSchedule(const Answer& answer) {

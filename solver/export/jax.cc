@@ -1,5 +1,9 @@
-// JAX: a module of Python with jax.checkpoint around segments.
+// JAX: a module of Python with jax.checkpoint around segments, and around stages that keep names.
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/substitute.h"
 #include "solver/export/targets.h"
 #include "solver/export/text.h"
 
@@ -25,7 +29,6 @@ POLICY = jax.checkpoint_policies.save_and_offload_only_these_names(
 )
 )";
 
-// Either forward() begins like this.
 constexpr absl::string_view kRun = R"(
 
 def run(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
@@ -33,7 +36,22 @@ def run(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
     for stage in stages:
         value = stage(value)
     return value
+)";
 
+constexpr absl::string_view kSave = R"(
+
+def save(stages: Sequence[Stage], first: int, value: jax.Array) -> jax.Array:
+    """The stages from this number on, saved whole or in part."""
+    for number, stage in enumerate(stages, first):
+        if number in KEPT:
+            names = jax.checkpoint_policies.save_only_these_names(*KEPT[number])
+            stage = jax.checkpoint(stage, policy=names)
+        value = stage(value)
+    return value
+)";
+
+// Either forward() begins like this.
+constexpr absl::string_view kBegin = R"(
 
 def forward(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
     """What run() returns; its derivative takes less memory."""
@@ -41,16 +59,17 @@ def forward(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
         raise ValueError(f"the plan is for {STAGES} stages, not {len(stages)}")
 )";
 
+// $0 and $1 run stages that are saved.
 constexpr absl::string_view kForward = R"(    done = 0
     for first, last in SEGMENTS:
-        value = run(stages[done : first - 1], value)
+        value = $0
 
         def segment(value: jax.Array, first: int = first, last: int = last) -> jax.Array:
             return run(stages[first - 1 : last], checkpoint_name(value, f"before_{first}"))
 
         value = jax.checkpoint(segment, policy=POLICY)(value)
         done = last
-    return run(stages[done:], value)
+    return $1
 )";
 
 constexpr absl::string_view kImportsOfHost = R"(from collections.abc import Callable, Sequence
@@ -77,10 +96,11 @@ HOST = Offloadable(src="device", dst="pinned_host")
 def policy_of(first: int, again: bool, host: bool, input_on_host: bool) -> Callable:
     """Where the backward of a piece finds its input and what its stages save."""
     before = f"before_{first}"
-    if again:
+    if again or first in KEPT:
+        kept = KEPT.get(first, [])
         return jax.checkpoint_policies.save_and_offload_only_these_names(
-            names_which_can_be_saved=[] if input_on_host else [before],
-            names_which_can_be_offloaded=[before] if input_on_host else [],
+            names_which_can_be_saved=([] if input_on_host else [before]) + ([] if host else kept),
+            names_which_can_be_offloaded=([before] if input_on_host else []) + (kept if host else []),
             offload_src="device",
             offload_dst="pinned_host",
         )
@@ -98,7 +118,7 @@ constexpr absl::string_view kForwardOfHost = R"(    input_on_host = False
         def piece(value: jax.Array, first: int = first, last: int = last) -> jax.Array:
             return run(stages[first - 1 : last], checkpoint_name(value, f"before_{first}"))
 
-        if again or host or input_on_host:
+        if again or host or input_on_host or first in KEPT:
             piece = jax.checkpoint(piece, policy=policy_of(first, again, host, input_on_host))
         value = piece(value)
         input_on_host = host
@@ -127,20 +147,41 @@ std::string PieceLines(const ExportedPlan& plan) {
   return lines;
 }
 
+// Of the stages that are saved in part.
+std::string KeptTable(const ExportedPlan& plan) {
+  std::string lines;
+  for (const Piece& piece : plan.pieces) {
+    for (int l = piece.first; piece.save_option != 0 && l <= piece.last; ++l) {
+      absl::StrAppend(&lines, "    ", l, ": ", NamesText(plan, l, piece), ",  # ",
+                      plan.layers->name(l), "\n");
+    }
+  }
+  return absl::StrCat(
+      "# Stages that are saved in part, counted from 1, and the names of what they "
+      "keep.\nKEPT = {\n",
+      lines, "}\n");
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> WriteJax(const ExportedPlan& plan) {
   if (!plan.offloaded.empty()) {
     return absl::StrCat(HashComments(plan.remarks), kImportsOfHost,
                         "STAGES = ", plan.layers->count(), "\n", kPieces, PieceLines(plan), "]\n",
-                        kPolicyOfHost, kRun, kForwardOfHost);
+                        KeptTable(plan), kPolicyOfHost, kRun, kBegin, kForwardOfHost);
   }
+  const bool in_part = SavesInPart(plan);
   return absl::StrCat(
       HashComments(plan.remarks), kImportsOfJax, "STAGES = ", plan.layers->count(),
       "\n# Segments that run again in the backward: their first and last stage, "
       "counted from 1.\n# Other stages are saved, and of a segment its input, under "
       "the name before_FIRST.\nSEGMENTS = [\n",
-      SegmentLines(plan), "]\n", kPolicy, kRun, kForward);
+      SegmentLines(plan), "]\n", in_part ? KeptTable(plan) : "", kPolicy, kRun,
+      in_part ? kSave : "", kBegin,
+      in_part ? absl::Substitute(kForward, "save(stages[done : first - 1], done + 1, value)",
+                                 "save(stages[done:], done + 1, value)")
+              : absl::Substitute(kForward, "run(stages[done : first - 1], value)",
+                                 "run(stages[done:], value)"));
 }
 
 }  // namespace stowage

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,20 @@
 
 namespace stowage {
 namespace {
+
+bool IsPlain(absl::string_view name) {
+  return absl::c_all_of(name, [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_.-/", c);
+  });
+}
+
+// "aten.mm.default#2".
+bool IsCallOfOperator(absl::string_view name) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '#');
+  int call = 0;
+  return parts.size() == 2 && IsPlain(parts[0]) && absl::SimpleAtoi(parts[1], &call) && call >= 0 &&
+         std::ranges::count(parts[0], '.') >= 2;
+}
 
 std::string StageName(const Chain& chain, int stage) {
   const std::string& name = chain.stage(stage).name;
@@ -34,7 +50,7 @@ void RunOnce(Stage* stage) {
 }
 
 // "'stem', 'layers.0' and 8 more".
-std::string NamesOf(const Chain& chain) {
+std::string FirstNames(const Chain& chain) {
   constexpr int kShown = 5;
   std::vector<std::string> names;
   for (int l = 1; l <= std::min(kShown, chain.length()); ++l) {
@@ -74,7 +90,7 @@ absl::StatusOr<LayerStages> FromPattern(absl::string_view pattern, const Chain& 
   }
   if (!layers.empty()) return stages;
   return absl::InvalidArgumentError(
-      absl::StrCat(Quoted(pattern), " is in no stage's name; the names are ", NamesOf(chain)));
+      absl::StrCat(Quoted(pattern), " is in no stage's name; the names are ", FirstNames(chain)));
 }
 
 std::vector<StageSpan> SpansOf(const Chain& chain, const LayerStages& stages, LayerUnit unit) {
@@ -102,7 +118,8 @@ std::vector<StageSpan> SpansOf(const Chain& chain, const LayerStages& stages, La
 
 void Append(const Piece& piece, std::vector<Piece>* pieces) {
   if (piece.first > piece.last) return;
-  if (!piece.recomputed && !pieces->empty() && !pieces->back().recomputed) {
+  if (!piece.recomputed && !pieces->empty() && !pieces->back().recomputed &&
+      piece.save_option == pieces->back().save_option) {
     pieces->back().last = piece.last;
   } else {
     pieces->push_back(piece);
@@ -110,6 +127,21 @@ void Append(const Piece& piece, std::vector<Piece>* pieces) {
 }
 
 }  // namespace
+
+std::vector<std::string> NamesOf(const SaveOption& option, WayNames names) {
+  switch (names) {
+    case WayNames::kNone:
+      return {};
+    case WayNames::kOperators:
+      return absl::c_all_of(option.kept, IsCallOfOperator) ? option.kept
+                                                           : std::vector<std::string>();
+    case WayNames::kKept:
+      return absl::c_all_of(option.kept, IsPlain) ? option.kept : std::vector<std::string>();
+    case WayNames::kRerun:
+      break;
+  }
+  return absl::c_all_of(option.rerun, IsPlain) ? option.rerun : std::vector<std::string>();
+}
 
 absl::StatusOr<LayerStages> ParseLayerStages(absl::string_view text, const Chain& chain,
                                              LayerUnit unit) {
@@ -131,9 +163,9 @@ absl::StatusOr<LayerStages> ParseLayerStages(absl::string_view text, const Chain
       ", as in 1:", chain.length(), ", nor a pattern of their names, as in layers.", kNumber));
 }
 
-Layers::Layers(const Chain& chain, const LayerStages& stages, LayerUnit unit)
-    : chain_(chain), layers_(SpansOf(chain, stages, unit)) {
-  chain_.ClearSaveOptions();  // settings do not name operators
+Layers::Layers(const Chain& chain, const LayerStages& stages, LayerUnit unit, WayNames names)
+    : names_(names), chain_(chain), layers_(SpansOf(chain, stages, unit)) {
+  chain_.ClearSaveOptions();
   for (Stage& stage : chain_.stages) LeaveGroup(&stage);
   for (int l = 1; l <= chain.length(); ++l) {
     if (l >= stages.first && l <= stages.last) continue;
@@ -154,6 +186,34 @@ void Layers::MarkLayer(const Chain& chain, int layer) {
     if (first < last) stage.fusion_group = absl::StrCat("layer ", layer);
     if (runs_once) RunOnce(&stage);
   }
+  const std::vector<SaveOption>& options = chain.stage(first).save_options;
+  const bool in_part =
+      first == last && !runs_once && absl::c_none_of(options, [this](const SaveOption& option) {
+        return NamesOf(option, names_).empty();
+      });
+  if (in_part) chain_.stages[static_cast<size_t>(first) - 1].save_options = options;
+}
+
+std::optional<std::vector<Piece>> Layers::SavedBy(absl::string_view way) const {
+  std::vector<Piece> pieces;
+  for (int layer = 1; layer <= count(); ++layer) {
+    const std::vector<SaveOption>& options = chain_.stage(stages(layer).first).save_options;
+    const auto found =
+        absl::c_find_if(options, [way](const SaveOption& option) { return option.name == way; });
+    if (found == options.end()) return std::nullopt;
+    const auto number = static_cast<int>(found - options.begin()) + 1;
+    Append({layer, layer, /*recomputed=*/false, number}, &pieces);
+  }
+  return pieces;
+}
+
+std::vector<std::string> Layers::CommonWays() const {
+  std::vector<std::string> names;
+  for (int number = 1; number <= ways(1); ++number) {
+    const std::string& name = way(1, number).name;
+    if (!name.empty() && SavedBy(name).has_value()) names.push_back(name);
+  }
+  return names;
 }
 
 std::string Layers::name(int layer) const {
@@ -170,7 +230,7 @@ std::vector<Piece> Layers::FromStages(const std::vector<Piece>& pieces) const {
     if (piece->recomputed && piece->first < stages(layer).first) {
       of_layers.back().last = layer;
     } else {
-      Append({layer, layer, piece->recomputed}, &of_layers);
+      Append({layer, layer, piece->recomputed, piece->save_option}, &of_layers);
     }
   }
   return of_layers;
@@ -180,7 +240,9 @@ std::vector<Piece> Layers::ToStages(const std::vector<Piece>& pieces) const {
   std::vector<Piece> of_stages;
   Append({1, layers_.front().first - 1, /*recomputed=*/false}, &of_stages);
   for (const Piece& piece : pieces) {
-    Append({stages(piece.first).first, stages(piece.last).last, piece.recomputed}, &of_stages);
+    Append(
+        {stages(piece.first).first, stages(piece.last).last, piece.recomputed, piece.save_option},
+        &of_stages);
   }
   Append({layers_.back().last + 1, chain_.length(), /*recomputed=*/false}, &of_stages);
   return of_stages;

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SOLVER_EXPORT_LAYERS_H_
 #define STOWAGE_SOLVER_EXPORT_LAYERS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,18 @@ struct StageSpan {
 // What a framework counts: PyTorch and JAX run the stages that they are given, the others have
 // layers of their own.
 enum class LayerUnit { kStage, kFusionGroup };
+
+// By which names of a SaveOption a framework's settings say what a layer keeps.
+enum class WayNames {
+  kNone,       // they say of whole layers alone whether these are kept
+  kOperators,  // `kept`: calls of operators of PyTorch, "aten.mm.default#2"
+  kKept,       // `kept`: others
+  kRerun,      // `rerun`
+};
+
+// Those of the option, each of which is of that kind and needs no quotes in code; empty: it has
+// none, or others. O(names).
+std::vector<std::string> NamesOf(const SaveOption& option, WayNames names);
 
 // The stages of which layers are made; the others belong to none, and every plan saves them.
 struct LayerStages {
@@ -49,7 +62,8 @@ absl::StatusOr<LayerStages> ParseLayerStages(absl::string_view text, const Chain
 class Layers {
  public:
   // Requires: Violations(chain) is empty; `stages` are some of its stages. O(stages).
-  Layers(const Chain& chain, const LayerStages& stages, LayerUnit unit);
+  Layers(const Chain& chain, const LayerStages& stages, LayerUnit unit,
+         WayNames names = WayNames::kNone);
 
   int count() const { return static_cast<int>(layers_.size()); }
   // Requires: 1 <= layer <= count().
@@ -57,9 +71,24 @@ class Layers {
   // On one line: the stage's name, or its number where it has none; of several, the first and last.
   std::string name(int layer) const;
 
+  // In how many ways it may be saved in part: a layer of one stage, which may run again, in those
+  // of the stage, if all have names of the framework's; others in none.
+  int ways(int layer) const { return chain_.stage(stages(layer).first).last_option(); }
+  // Requires: 1 <= number <= ways(layer).
+  const SaveOption& way(int layer, int number) const {
+    return chain_.stage(stages(layer).first).option(number);
+  }
+  std::vector<std::string> way_names(int layer, int number) const {
+    return NamesOf(way(layer, number), names_);
+  }
+  // The plan that saves each layer by its way of that name; nullopt: one has none. O(layers).
+  std::optional<std::vector<Piece>> SavedBy(absl::string_view way) const;
+  // The names of ways that all layers have, in the order of the first one's.
+  std::vector<std::string> CommonWays() const;
+
   // The chain whose plans of whole layers are those of these layers: stages that belong to none may
   // not run again, nor may a layer with a stage that may not; fusion groups are layers, and stages
-  // are saved in their own way alone.
+  // are saved in their own way and the layer's ways().
   const Chain& chain() const { return chain_; }
 
   // A flat plan of chain() as one of the layers. O(stages).
@@ -71,6 +100,7 @@ class Layers {
  private:
   void MarkLayer(const Chain& chain, int layer);
 
+  WayNames names_;
   Chain chain_;
   std::vector<StageSpan> layers_;
 };

@@ -1,22 +1,51 @@
-// Megatron-core: full recomputation by its two methods.
+// Megatron-core: full recomputation by its two methods, or that of modules of every layer.
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "solver/export/settings.h"
 #include "solver/export/targets.h"
 #include "solver/export/text.h"
 
 namespace stowage {
 
+namespace {
+
+// The modules that every layer reruns; empty: layers differ, or one is saved or recomputed whole.
+std::vector<std::string> RerunModules(const ExportedPlan& plan) {
+  std::vector<std::string> modules;
+  for (const Piece& piece : plan.pieces) {
+    for (int layer = piece.first; layer <= piece.last; ++layer) {
+      if (piece.save_option == 0) return {};
+      std::vector<std::string> of_layer = plan.layers->way_names(layer, piece.save_option);
+      if (layer > 1 && of_layer != modules) return {};
+      modules = std::move(of_layer);
+    }
+  }
+  return modules;
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> WriteMegatron(const ExportedPlan& plan) {
-  const std::optional<Setting> setting = SettingOf(plan.pieces);
+  const std::vector<std::string> modules = RerunModules(plan);
+  const std::optional<Setting> setting =
+      modules.empty() ? SettingOf(plan.pieces) : std::optional<Setting>(Setting());
   if (!setting.has_value()) {
     return absl::InvalidArgumentError(
-        "Megatron-core recomputes segments of N layers each, or the first N layers one by one, and "
-        "this plan others; solve with the solver uniform or block");
+        "Megatron-core recomputes segments of N layers each, the first N layers one by one, or the "
+        "same modules of every layer, and this plan others; solve with the solver uniform or "
+        "block");
   }
   std::string arguments;
+  if (!modules.empty()) {
+    arguments = absl::StrCat("    --recompute-granularity selective\n    --recompute-modules ",
+                             absl::StrJoin(modules, " "), "\n");
+  }
   if (setting->method != Method::kNone) {
     arguments = absl::StrCat("    --recompute-granularity full\n    --recompute-method ",
                              setting->method == Method::kUniform ? "uniform" : "block",

@@ -54,7 +54,7 @@ std::optional<Setting> ParsedList(absl::string_view text, const Target& target) 
 }
 
 std::optional<NamedSetting> Parsed(absl::string_view text) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 2));
   const Target* const target = FindTarget(parts[0]);
   if (target == nullptr) return std::nullopt;
   if (parts.size() == 2 && parts[1] == "none") return NamedSetting{target, {}};
@@ -65,11 +65,23 @@ std::optional<NamedSetting> Parsed(absl::string_view text) {
     return NamedSetting{target, *std::move(list)};
   }
   if (parts.size() != 3) return std::nullopt;
+  if (parts[1] == "way") {
+    if (target->ways == WayNames::kNone || parts[2].empty()) return std::nullopt;
+    return NamedSetting{target, {.method = Method::kWay, .way = std::string(parts[2])}};
+  }
   const std::optional<Method> method = NumberedMethod(parts[1], *target);
   int layers = 0;
   const bool valid = method.has_value() && absl::SimpleAtoi(parts[2], &layers) && layers >= 1;
   if (!valid) return std::nullopt;
   return NamedSetting{target, {*method, layers}};
+}
+
+std::vector<absl::string_view> TargetsWithWays() {
+  std::vector<absl::string_view> names;
+  for (const Target& target : AllTargets()) {
+    if (target.ways != WayNames::kNone) names.push_back(target.name);
+  }
+  return names;
 }
 
 std::string ListText(const NamedSetting& named) {
@@ -89,11 +101,15 @@ absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text) {
   for (const Target& target : AllTargets()) {
     absl::StrAppend(&forms, target.name, ":none, ", target.name, ":all, ");
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      Quoted(text), " is not a setting; one of ", forms,
-      "megatron:uniform:N, megatron:block:N, deepspeed:uniform:N, torchtitan:every:N, "
-      "huggingface:every:N, with N layers, at least 1; or a list as an export has it, in order: "
-      "torchtitan:0,2, huggingface:0,2, pytorch:2-3,5, jax:2-3,5"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(text), " is not a setting; one of ", forms,
+                   "megatron:uniform:N, megatron:block:N, deepspeed:uniform:N, torchtitan:every:N, "
+                   "huggingface:every:N, torch-remat:every:N, with N layers, at least 1; a list as "
+                   "an export has "
+                   "it, in order: torchtitan:0,2, huggingface:0,2, torch-remat:0,2, pytorch:2-3,5, "
+                   "jax:2-3,5; or "
+                   "TARGET:way:NAME, which saves each layer by its save_option of that name, of ",
+                   absl::StrJoin(TargetsWithWays(), ", ")));
 }
 
 std::string NameOf(const NamedSetting& named) {
@@ -112,12 +128,33 @@ std::string NameOf(const NamedSetting& named) {
       return absl::StrCat(target->name, ":every:", layers);
     case Method::kList:
       return absl::StrCat(target->name, ":", ListText(named));
+    case Method::kWay:
+      return absl::StrCat(target->name, ":way:", setting.way);
   }
   return absl::StrCat(target->name, ":none");
 }
 
-absl::Status CheckList(const NamedSetting& named, const Chain& chain, const LayerStages& stages) {
-  const int count = Layers(chain, stages, named.target->unit).count();
+Layers LayersOf(const Target& target, const Chain& chain, const LayerStages& stages) {
+  return Layers(chain, stages, target.unit, target.ways);
+}
+
+std::vector<Piece> PiecesOf(const Setting& setting, const Layers& layers) {
+  if (setting.method != Method::kWay) return PiecesOf(setting, layers.count());
+  return layers.SavedBy(setting.way).value_or(std::vector<Piece>());
+}
+
+absl::Status CheckLayers(const NamedSetting& named, const Chain& chain, const LayerStages& stages) {
+  const Layers layers = LayersOf(*named.target, chain, stages);
+  if (named.setting.method == Method::kWay && !layers.SavedBy(named.setting.way).has_value()) {
+    const std::string ways = absl::StrJoin(
+        layers.CommonWays(), ", ",
+        [](std::string* text, const std::string& name) { absl::StrAppend(text, Quoted(name)); });
+    return absl::InvalidArgumentError(
+        absl::StrCat("saves each layer by its save_option of that name, which has to say what ",
+                     named.target->ways == WayNames::kRerun ? "it reruns" : "it keeps",
+                     "; what all layers have is ", ways.empty() ? "none" : ways));
+  }
+  const int count = layers.count();
   const std::vector<Piece>& list = named.setting.list;
   if (list.empty() || list.back().last <= count) return absl::OkStatus();
   const int first_number = FirstNumber(*named.target);
@@ -139,8 +176,8 @@ std::optional<int> ForbiddenStage(const NamedSetting& named, const Chain& chain,
                                   const LayerStages& range) {
   const bool chooses = named.target->unit == LayerUnit::kStage;
   if (chooses && named.setting.method != Method::kList) return std::nullopt;
-  const Layers layers(chain, range, named.target->unit);
-  return ForbiddenStage(chain, layers.ToStages(PiecesOf(named.setting, layers.count())));
+  const Layers layers = LayersOf(*named.target, chain, range);
+  return ForbiddenStage(chain, layers.ToStages(PiecesOf(named.setting, layers)));
 }
 
 std::string ForbiddenText(int stage) {
@@ -148,8 +185,8 @@ std::string ForbiddenText(int stage) {
 }
 
 Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const LayerStages& range) {
-  const Layers layers(chain, range, named.target->unit);
-  const std::vector<Piece> pieces = layers.ToStages(PiecesOf(named.setting, layers.count()));
+  const Layers layers = LayersOf(*named.target, chain, range);
+  const std::vector<Piece> pieces = layers.ToStages(PiecesOf(named.setting, layers));
   return FlatSchedule(chain, SplitAtNoRecompute(chain, pieces));
 }
 

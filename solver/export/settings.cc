@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "solver/base/quote.h"
 
 namespace stowage {
 namespace {
@@ -32,6 +33,7 @@ std::vector<Piece> SegmentsOf(const Setting& setting, int count) {
     case Method::kLastOfEvery:
       return Segments(n, count, 1, n);
     case Method::kList:
+    case Method::kWay:
       break;
   }
   return setting.list;
@@ -75,6 +77,7 @@ std::vector<Setting> AllSettings(int count) {
 
 std::string SettingText(const Setting& setting) {
   if (setting.method == Method::kNone) return "nothing recomputed";
+  if (setting.method == Method::kWay) return absl::StrCat("way ", Quoted(setting.way));
   return absl::StrCat(setting.method == Method::kUniform ? "uniform" : "block", ", ",
                       setting.layers, setting.layers == 1 ? " layer" : " layers");
 }

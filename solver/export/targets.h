@@ -42,6 +42,7 @@ struct Target {
   absl::string_view loses;  // of the full schedule
   absl::string_view tried;  // how the output was checked
   LayerUnit unit = LayerUnit::kStage;
+  WayNames ways = WayNames::kNone;  // how it says what a layer keeps that is saved in part
   PlanClass plans = PlanClass::kFlat;
   absl::string_view usual;        // what its users set where they set no more than they must
   bool takes_all_stages = false;  // as its layers: it can leave none out
@@ -72,6 +73,7 @@ absl::StatusOr<std::string> WritePyTorch(const ExportedPlan& plan);
 absl::StatusOr<std::string> WriteJax(const ExportedPlan& plan);
 absl::StatusOr<std::string> WriteHuggingFace(const ExportedPlan& plan);
 absl::StatusOr<std::string> WriteTorchTitan(const ExportedPlan& plan);
+absl::StatusOr<std::string> WriteTorchRemat(const ExportedPlan& plan);
 absl::StatusOr<std::string> WriteMegatron(const ExportedPlan& plan);
 absl::StatusOr<std::string> WriteDeepSpeed(const ExportedPlan& plan);
 

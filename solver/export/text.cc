@@ -1,6 +1,8 @@
 #include "solver/export/text.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace stowage {
 
@@ -35,17 +37,33 @@ std::string NumberLines(const std::vector<int>& numbers) {
   return line.empty() ? text : absl::StrCat(text, line, "\n");
 }
 
+bool SavesInPart(const ExportedPlan& plan) {
+  return absl::c_any_of(plan.pieces, [](const Piece& piece) { return piece.save_option != 0; });
+}
+
+std::string NamesText(const ExportedPlan& plan, int layer, const Piece& piece) {
+  if (piece.save_option == 0) return "[]";
+  return absl::StrCat("[",
+                      absl::StrJoin(plan.layers->way_names(layer, piece.save_option), ", ",
+                                    [](std::string* text, const std::string& name) {
+                                      absl::StrAppend(text, "\"", name, "\"");
+                                    }),
+                      "]");
+}
+
+absl::Status SeveralLayersError(absl::string_view framework, const Piece& piece) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(framework, " recomputes layers one by one, and this plan layers ", piece.first,
+                   " to ", piece.last, " as one segment; solve with the solver per_layer"));
+}
+
 absl::StatusOr<std::vector<int>> RecomputedLayers(const ExportedPlan& plan,
                                                   absl::string_view framework) {
   std::vector<int> layers;
-  for (const auto& [first, last, recomputed, save_option] : plan.pieces) {
-    if (!recomputed) continue;
-    if (first != last) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(framework, " recomputes layers one by one, and this plan layers ", first,
-                       " to ", last, " as one segment; solve with the solver per_layer"));
-    }
-    layers.push_back(first - 1);
+  for (const Piece& piece : plan.pieces) {
+    if (!piece.recomputed) continue;
+    if (piece.first != piece.last) return SeveralLayersError(framework, piece);
+    layers.push_back(piece.first - 1);
   }
   return layers;
 }

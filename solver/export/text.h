@@ -21,6 +21,16 @@ std::string SegmentLines(const ExportedPlan& plan);
 // The numbers, separated by commas, in lines of at most 88 characters, indented by four.
 std::string NumberLines(const std::vector<int>& numbers);
 
+// Whether the plan saves a layer in part. O(pieces).
+bool SavesInPart(const ExportedPlan& plan);
+
+// Python's list of what the layer of a piece keeps, as in ["attention", "mlp"]; of one that runs
+// again, or is saved whole, an empty one.
+std::string NamesText(const ExportedPlan& plan, int layer, const Piece& piece);
+
+// INVALID_ARGUMENT, of a piece that runs several layers again as one segment.
+absl::Status SeveralLayersError(absl::string_view framework, const Piece& piece);
+
 // The layers that run again, counted from 0, as frameworks count theirs.
 // Errors: INVALID_ARGUMENT where several run again as one segment.
 absl::StatusOr<std::vector<int>> RecomputedLayers(const ExportedPlan& plan,

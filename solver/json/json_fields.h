@@ -143,6 +143,8 @@ void VisitFields(Visitor& visitor, Message& option) {
   visitor.Field("backward_seconds", option.backward_seconds);
   visitor.Field("backward_overhead_bytes", option.backward_overhead_bytes);
   visitor.Field("save_overhead_bytes", option.save_overhead_bytes);
+  visitor.Unless("kept", option.kept, {});
+  visitor.Unless("rerun", option.rerun, {});
 }
 
 template <typename Visitor, MessageOf<Stage> Message>

@@ -38,6 +38,9 @@ struct SaveOption {
   double backward_seconds = 0;          // u_B: at least the stage's
   int64_t backward_overhead_bytes = 0;  // o_B
   std::optional<int64_t> save_overhead_bytes = {};  // o_S; unset: the stage's o_F
+  // What it keeps and what its backward reruns, in a framework's words, for exports (model.proto).
+  std::vector<std::string> kept = {};
+  std::vector<std::string> rerun = {};
 
   bool operator==(const SaveOption&) const = default;
 };

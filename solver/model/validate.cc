@@ -173,6 +173,15 @@ void CheckSaveOption(const Stage& stage, const SaveOption& option, TotalBytes& t
   }
 }
 
+// Names that exports write into settings and code.
+void CheckNames(absl::string_view field, const std::vector<std::string>& names, Checker& checker) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].empty()) continue;
+    checker.Add(absl::StrCat(field, "[", i, "]"), "is empty; leave it out");
+    return;
+  }
+}
+
 void CheckSaveOptions(const Chain& chain, int l, TotalBytes& total,
                       std::vector<FieldViolation>* out) {
   const Stage& stage = chain.stage(l);
@@ -188,6 +197,8 @@ void CheckSaveOptions(const Chain& chain, int l, TotalBytes& total,
     Checker checker(absl::StrCat(path, "save_options[", k - 1, "]."), out);
     CheckSaveOption(stage, stage.option(k), total, checker);
     CheckSaveOverhead(stage, k, total, checker);
+    CheckNames("kept", stage.option(k).kept, checker);
+    CheckNames("rerun", stage.option(k).rerun, checker);
   }
 }
 

@@ -52,6 +52,8 @@ SaveOption Way(const Stage& stage) {
   option.backward_seconds = stage.backward_seconds + Seconds();
   option.backward_overhead_bytes = Overhead();
   option.save_overhead_bytes = SaveOverhead(stage, option.saved_bytes);
+  if (*rc::gen::arbitrary<bool>()) option.kept = {"aten.mm.default#0", "aten.mm.default#2"};
+  if (*rc::gen::arbitrary<bool>()) option.rerun = {"mlp"};
   return option;
 }
 

@@ -76,6 +76,10 @@ class SaveOption(Message):
         backward_overhead_bytes: Temporary memory, what it reruns included.
         save_overhead_bytes: Temporary memory of a forward that saves in this way, beyond input and
             saved_bytes; None: the stage's forward_overhead_bytes.
+        kept: What it keeps, in the words of the framework that `export` writes settings for: calls
+            of PyTorch's operators by their number in the stage, from 0 ("aten.mm.default#2");
+            names of JAX's `checkpoint_name`; modules of the stage that torch-remat saves.
+        rerun: What its backward reruns: Megatron's modules ("core_attn").
     """
 
     name: str = ""
@@ -83,6 +87,8 @@ class SaveOption(Message):
     backward_seconds: float = 0.0
     backward_overhead_bytes: int = 0
     save_overhead_bytes: int | None = None
+    kept: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
+    rerun: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,6 +179,113 @@ def memory_of(share: str) -> str:
     return str(int(least + (most - least) * float(share[:-1]) / 100))
 
 
+def ways_of(exported: stowage.Export) -> dict[int, int]:
+    """The number of its way, by stage that the plan saves in part."""
+    return {
+        operation.stage: operation.save_option
+        for operation in exported.exported.schedule.operations
+        if operation.kind in FORWARDS and operation.save_option
+    }
+
+
+def with_way(chain: Chain, saved_bytes: int, **names: tuple[str, ...]) -> Chain:
+    """The chain with a way of every stage that reruns the rest of what its own saves."""
+    stages = []
+    for stage in chain.stages:
+        rest = stage.saved_bytes - saved_bytes
+        way = stowage.SaveOption(
+            name=" ".join(*names.values()),
+            saved_bytes=saved_bytes,
+            backward_seconds=1.01 * stage.backward_seconds,
+            backward_overhead_bytes=stage.backward_overhead_bytes + rest,
+            save_overhead_bytes=stage.forward_overhead_bytes + rest,
+            **names,
+        )
+        stages.append(replace(stage, save_options=(way,)))
+    return replace(chain, stages=tuple(stages))
+
+
+def part_chain(chain: Chain, way: int) -> Chain:
+    """The chain with one of its ways alone, and with times of which that way is worth its while."""
+    stages = [
+        replace(
+            stage,
+            forward_seconds=1.0,
+            replay_seconds=None,
+            backward_seconds=2.0,
+            save_options=tuple(
+                replace(option, backward_seconds=2.01)
+                for option in stage.save_options[way : way + 1]
+            ),
+        )
+        for stage in chain.stages
+    ]
+    return replace(chain, stages=tuple(stages))
+
+
+def make_decoder_blocks():
+    """Draw random numbers, and change values in place."""
+    import torch
+    from torch import nn
+    from torch.nn.functional import scaled_dot_product_attention
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.dropout = nn.LayerNorm(WIDTH), nn.Dropout(0.1)
+            self.queries, self.output = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+            self.wide, self.narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+            self.activation = nn.ReLU(inplace=True)
+
+        def forward(self, value: torch.Tensor) -> torch.Tensor:
+            parts = self.queries(self.norm(value)).unflatten(-1, (3, 4, -1)).unbind(-3)
+            heads = [part.transpose(-2, -3) for part in parts]
+            found = scaled_dot_product_attention(*heads, dropout_p=0.1)
+            value = value + self.dropout(self.output(found.transpose(-2, -3).flatten(-2)))
+            return value + self.dropout(self.narrow(self.activation(self.wide(value))))
+
+    torch.manual_seed(0)
+    return nn.Sequential(*(Block() for _ in range(4)))
+
+
+@pytest.fixture(scope="module")
+def decoder_chain() -> Chain:
+    import torch
+
+    model = make_decoder_blocks()
+    stowage.fit(model, torch.randn(4, 128, WIDTH), activations="50%", verbose=False)
+    chain = stowage.report(model).chain
+    assert chain is not None
+    assert len({len(stage.save_options) for stage in chain.stages}) == 1
+    return chain
+
+
+def test_pytorch_keeps_the_operators_of_every_way_that_fit_finds(decoder_chain):
+    import torch
+
+    from stowage.torch.meter import MemoryMeter
+
+    def step(forward) -> tuple[list[torch.Tensor], int]:
+        blocks = make_decoder_blocks()
+        for parameter in blocks.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        value = torch.randn(4, 128, WIDTH).requires_grad_()
+        with MemoryMeter(torch.device("cpu")) as meter, meter.span("step"):
+            forward(list(blocks), value).square().mean().backward()
+        return [value.grad, *(p.grad for p in blocks.parameters())], meter.spans["step"].peak
+
+    ways = len(decoder_chain.stages[0].save_options)
+    assert ways >= 1
+    for way in range(ways):
+        exported = export("pytorch", part_chain(decoder_chain, way), "50%")
+        module = module_of(exported)
+        assert module.IN_PART
+        plain, most = step(module.run)
+        planned, peak = step(module.forward)
+        assert all(torch.equal(a, b) for a, b in zip(plain, planned, strict=True)), way
+        assert peak <= 1.03 * exported.exported.prediction.peak_memory_bytes < most
+
+
 # --- JAX --------------------------------------------------------------------------------------
 
 
@@ -261,6 +368,40 @@ def test_jax_offloads_what_the_plan_says_and_gradients_are_equal(memory, once):
         module.forward([partial(layer, weights[0])], sample)
 
 
+@pytest.mark.parametrize("has_link", [False, True])
+def test_jax_keeps_the_names_of_a_way_and_gradients_are_equal(has_link):
+    import jax
+    from jax.ad_checkpoint import checkpoint_name, print_saved_residuals
+
+    stages = 6
+    kept = ("wide",)
+    chain = with_way(chain_of(stages), 2 << 20, kept=kept)
+    slow_link = Platform(memory_bytes=0, offload_bytes_per_second=3e5)
+    answer = stowage.solve(chain, slow_link if has_link else None, memory="40%")
+    exported = stowage.export(answer, "jax")
+    module = module_of(exported)
+    in_part = {number: list(kept) for number in ways_of(exported)}
+    assert in_part == module.KEPT
+    seed = jax.random.key(0)
+    weights = [jax.random.normal(jax.random.fold_in(seed, i), (8, 8)) for i in range(stages)]
+    sample = jax.random.normal(seed, (4, 8))
+
+    def layer(weight, value):
+        return jax.numpy.sin(checkpoint_name(jax.numpy.tanh(value @ weight), "wide"))
+
+    def loss(run, weights, value):
+        return (run([partial(layer, weight) for weight in weights], value) ** 2).sum()
+
+    plain, planned = partial(loss, module.run), partial(loss, module.forward)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        print_saved_residuals(planned, weights, sample)
+    assert printed.getvalue().count("named 'wide'") == len(in_part) > 0
+    for transform in (lambda function: function, jax.jit):
+        pair = [transform(jax.grad(function))(weights, sample) for function in (plain, planned)]
+        assert all((a == b).all() for a, b in zip(*pair, strict=True))
+
+
 # --- Layers of frameworks ---------------------------------------------------------------------
 
 
@@ -298,25 +439,139 @@ def test_transformers_layers_of_the_plan_run_twice(memory):
     assert counts == [2] * layers
 
 
+def gradients_and_peak(model, *inputs) -> tuple[list[object], int]:
+    """Of a step."""
+    import torch
+
+    from stowage.torch.meter import MemoryMeter
+
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    torch.manual_seed(1)
+    with MemoryMeter(torch.device("cpu")) as meter, meter.span("step"):
+        found = model(*inputs)
+        found = found if isinstance(found, torch.Tensor) else found[0]
+        found.float().square().mean().backward()
+    return [parameter.grad for parameter in model.parameters()], meter.spans["step"].peak
+
+
+def assert_trains_as(plain, planned, exported: stowage.Export, *inputs) -> None:
+    """With the same gradients, in less memory, where the plan saves layers in part."""
+    import torch
+
+    assert ways_of(exported)
+    gradients, most = gradients_and_peak(plain, *inputs)
+    found, peak = gradients_and_peak(planned, *inputs)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, found, strict=True))
+    assert peak <= 1.03 * exported.exported.prediction.peak_memory_bytes
+    assert peak < 0.9 * most
+
+
+def part_chain_of_fit(model, sample, **options: object) -> Chain:
+    def loss(found):
+        return (found if isinstance(found, torch.Tensor) else found[0]).float().square().mean()
+
+    import torch
+
+    stowage.fit(model, sample, activations="50%", loss=loss, verbose=False, **options)
+    chain = stowage.report(model).chain
+    assert chain is not None
+    assert any(stage.save_options for stage in chain.stages)
+    return part_chain(chain, 0)
+
+
+def test_transformers_layers_keep_the_operators_of_a_way():
+    import torch
+    from transformers import GPT2Config, GPT2Model
+
+    def model_of() -> GPT2Model:
+        torch.manual_seed(0)
+        return GPT2Model(GPT2Config(n_layer=4, n_embd=64, n_head=2, vocab_size=50, n_positions=256,
+                                    use_cache=False)).train()  # fmt: skip
+
+    ids = torch.zeros(1, 256, dtype=torch.long)
+    chain = part_chain_of_fit(model_of(), ids)
+    exported = export("huggingface", chain, "50%", layers="h.{n}")
+    planned = model_of()
+    module_of(exported).checkpoint_layers(planned)
+    assert_trains_as(model_of(), planned, exported, ids)
+
+
+def run_counted(runs: Counter[int], number: int, forward, *args, **kwargs):
+    runs[number] += 1
+    return forward(*args, **kwargs)
+
+
+def test_torch_remat_saves_the_modules_of_a_way():
+    import torch
+    from transformers import LlamaConfig, LlamaModel
+
+    def model_of() -> LlamaModel:
+        torch.manual_seed(0)
+        return LlamaModel(
+            LlamaConfig(num_hidden_layers=4, hidden_size=64, intermediate_size=256, vocab_size=50,
+                        num_attention_heads=2, num_key_value_heads=2, attention_dropout=0.1,
+                        use_cache=False)
+        ).train()  # fmt: skip
+
+    ids = torch.zeros(1, 256, dtype=torch.long)
+    model = model_of()
+    chain = part_chain_of_fit(model, ids, layers=model.layers)
+    first = chain.stages[0]
+    # All that the backward needs of attention, its output included, or of the gated product.
+    for kept, share in ((("self_attn",), 0.7), (("mlp.act_fn",), 0.4)):
+        saved = int(first.output_bytes + share * (first.saved_bytes - first.output_bytes))
+        exported = export("torch-remat", part_chain(with_way(chain, saved, kept=kept), 0), "50%")
+        planned = model_of()
+        runs: Counter[int] = Counter()
+        for number, layer in enumerate(planned.layers, 1):
+            module = layer.get_submodule(kept[0])
+            module.forward = partial(run_counted, runs, number, module.forward)
+        module_of(exported).checkpoint_layers(planned.layers)
+        assert_trains_as(model_of(), planned, exported, ids)
+        assert [runs[number] for number in range(1, 5)] == forwards(exported, 4)
+    with pytest.raises(ValueError, match="the plan is for 4 layers, not 2"):
+        module_of(exported).checkpoint_layers(model_of().layers[:2])
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("first", [0, 2])
-def test_torchtitan_layers_of_the_plan_run_twice(first):
+def test_torchtitan_layers_keep_the_operators_of_a_way():
+    import torch
+
+    ids = torch.zeros(1, 64, dtype=torch.long)
+    chain = part_chain_of_fit(torchtitan_model(), ids)
+    exported = export("torchtitan", chain, "50%", layers="layers.{n}")
+    planned = torchtitan_model()
+    module_of(exported).PlannedAC.Config().build().apply(planned)
+    assert_trains_as(torchtitan_model(), planned, exported, ids)
+
+
+def torchtitan_model():
+    """Its Llama of debug size, without attention, whose kernels need a GPU."""
     import torch
     from torchtitan.models.llama3 import llama3_configs
 
     class Values(torch.nn.Module):
-        """In the place of attention, whose kernels need a GPU."""
-
         def forward(self, queries, keys, values, **_: object):
             return queries
 
+    torch.manual_seed(0)
     model = llama3_configs["debugmodel"]("flex").build()
     model.init_states()
+    for layer in model.layers.values():
+        layer.attention.inner_attention = Values()
+    return model
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", [0, 2])
+def test_torchtitan_layers_of_the_plan_run_twice(first):
+    import torch
+
+    model = torchtitan_model()
     for layer in range(first):  # as torchtitan splits a model: the other names stay
         del model.layers[str(layer)]
     layers = len(model.layers)
-    for layer in model.layers.values():
-        layer.attention.inner_attention = Values()
     counts = counted(model.layers.values())
     exported = export("torchtitan", chain_of(layers), "50%")
     module_of(exported).PlannedAC.Config().build().apply(model)
@@ -358,12 +613,13 @@ MEGATRON = """
         layer = ModuleSpec(module=TransformerLayer, submodules=TransformerLayerSubmodules(
             mlp=Part, mlp_bda=get_bias_dropout_add))
         block = TransformerBlock(config, TransformerBlockSubmodules(layer_specs=[layer] * layers))
-        counts = [0] * layers
+        counts, of_mlps = [0] * layers, [0] * layers
         for i, one in enumerate(block.layers):
-            one.register_forward_pre_hook(
-                lambda *_, i=i: counts.__setitem__(i, counts[i] + 1))
+            for module, runs in (one, counts), (one.mlp, of_mlps):
+                module.register_forward_pre_hook(
+                    lambda *_, i=i, runs=runs: runs.__setitem__(i, runs[i] + 1))
         block(torch.randn(4, 2, 16, requires_grad=True), None).sum().backward()
-        return counts
+        return counts, of_mlps
 
     torch.distributed.init_process_group(
         "gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
@@ -421,10 +677,14 @@ def last_line_of(script: str, argument: object) -> object:
 
 def arguments_of(text: str) -> dict[str, object]:
     """The fields of TransformerConfig that Megatron's training scripts make of the arguments."""
-    words = re.search(r"RECOMPUTE_ARGS=\(\n(.*)\)", text, re.DOTALL).group(1).split()
-    fields = dict(zip(words[::2], words[1::2], strict=True))
-    named = {flag.removeprefix("--").replace("-", "_"): value for flag, value in fields.items()}
-    return {k: int(v) if k == "recompute_num_layers" else v for k, v in named.items()}
+    lines = re.search(r"RECOMPUTE_ARGS=\(\n(.*)\)", text, re.DOTALL).group(1).splitlines()
+    fields: dict[str, object] = {}
+    for flag, *values in map(str.split, lines):
+        name = flag.removeprefix("--").replace("-", "_")
+        fields[name] = values if name == "recompute_modules" else values[0]
+        if name == "recompute_num_layers":
+            fields[name] = int(values[0])
+    return fields
 
 
 # Of layers that save little beside their output, segments of several take the least memory.
@@ -440,7 +700,18 @@ def test_megatron_layers_of_the_plan_run_twice():
     assert [of.get("recompute_method") for of in fields] == ["uniform", "block", None]
     assert fields[0]["recompute_num_layers"] == 2
     counts = last_line_of(MEGATRON, [(of, layers) for of in fields])
-    assert counts == [forwards(exported, layers) for exported in exports]
+    assert [of_layers for of_layers, _ in counts] == [forwards(each, layers) for each in exports]
+
+
+def test_megatron_reruns_the_modules_of_a_way():
+    layers = 4
+    chain = with_way(chain_of(layers), 2 << 20, rerun=("mlp",))
+    exported = export("megatron", chain, "80%")
+    assert ways_of(exported) == dict.fromkeys(range(1, layers + 1), 1)
+    fields = arguments_of(exported.text)
+    assert fields == {"recompute_granularity": "selective", "recompute_modules": ["mlp"]}
+    [counts] = last_line_of(MEGATRON, [(fields, layers)])
+    assert counts == [[1] * layers, [2] * layers]
 
 
 def test_deepspeed_reads_the_settings_and_layers_of_the_plan_run_twice():

@@ -64,6 +64,10 @@ constexpr PlanClass kPerLayer = {
       return chain.has_save_options() ? chain.length() : static_cast<int>(LayersOf(chain).size());
     }};
 
+double SecondsOf(const Chain& chain, const PlanArcs& arcs, const FoundPlan& found) {
+  return EagerSeconds(chain) + static_cast<double>(found.ticks) * arcs.seconds_per_tick();
+}
+
 // Plans that offload save each stage in its own way.
 Chain InOwnWays(Chain chain) {
   chain.ClearSaveOptions();
@@ -76,8 +80,8 @@ std::vector<std::string> NotesOf(const PlanClass& plans, const Chain& chain, con
   std::vector<std::string> notes;
   if (found.ticks > found.least_ticks) {
     const double tick = arcs.seconds_per_tick();
-    const double seconds = EagerSeconds(chain) + static_cast<double>(found.ticks) * tick;
-    const double faster = static_cast<double>(found.ticks - found.least_ticks) * tick / seconds;
+    const double faster =
+        static_cast<double>(found.ticks - found.least_ticks) * tick / SecondsOf(chain, arcs, found);
     notes.push_back(absl::StrFormat(
         "%s rounded to end in time: no plan of its kind is more than %.2g %% faster", plans.solver,
         100 * faster));
@@ -145,7 +149,9 @@ class PlanSolver final : public Solver {
     ASSIGN_OR_RETURN(
         const int64_t least,
         LeastOffloadBytes({chain, instance.platform(), *arcs, *offloads, {}, 0}, context));
-    return least;
+    if (!instance.chain().has_save_options()) return least;
+    ASSIGN_OR_RETURN(const int64_t in_part, LeastBytesOf(*plans_.arcs(instance.chain()), context));
+    return std::min(least, in_part);
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
@@ -176,7 +182,10 @@ class PlanSolver final : public Solver {
     const int positions = plans_.positions(instance.chain());
     if (!instance.platform().has_link()) return FindFastestPlanBytes(positions, max_bytes);
     const int64_t arcs = kMaxSegmentsOfOffloads + 2 * int64_t{positions};
-    return FindFastestOffloadBytes(positions, arcs, max_bytes);
+    // One after the other.
+    return std::max(
+        FindFastestOffloadBytes(positions, arcs, max_bytes),
+        instance.chain().has_save_options() ? FindFastestPlanBytes(positions, max_bytes) : 0);
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> SolveWithLink(const Instance& instance,
@@ -186,9 +195,12 @@ class PlanSolver final : public Solver {
     const std::shared_ptr<const PlanArcs> offloads = plans_.offloads(own_ways);
     const auto narrower = std::make_shared<const std::vector<std::unique_ptr<const PlanArcs>>>(
         plans_.narrower(own_ways));
+    // Of plans that copy nothing, which save stages in any way; null: there is one way.
+    const std::shared_ptr<const PlanArcs> in_part =
+        instance.chain().has_save_options() ? plans_.arcs(instance.chain()) : nullptr;
     const int64_t own_bytes = instance.platform().memory_bytes;
-    const auto solve = [plans = plans_, arcs, offloads, narrower, chain = own_ways,
-                        platform = instance.platform()](
+    const auto solve = [plans = plans_, arcs, offloads, narrower, in_part, chain = own_ways,
+                        whole = instance.chain(), platform = instance.platform()](
                            int64_t memory_bytes,
                            const SolveContext& query) -> absl::StatusOr<std::optional<Candidate>> {
       const auto improved = [&](const FoundOffload& found) {
@@ -199,6 +211,14 @@ class PlanSolver final : public Solver {
           const std::optional<FoundOffload> found,
           FindFastestOffload({chain, platform, *arcs, *offloads, *narrower, memory_bytes}, query,
                              reports ? improved : std::function<void(const FoundOffload&)>()));
+      if (in_part != nullptr) {
+        ASSIGN_OR_RETURN(const std::optional<FoundPlan> other,
+                         FindFastestPlan(*in_part, memory_bytes, query, {}));
+        const bool is_faster =
+            other.has_value() &&
+            (!found.has_value() || SecondsOf(whole, *in_part, *other) < found->seconds);
+        if (is_faster) return ToCandidate(plans, whole, *in_part, *other);
+      }
       if (!found.has_value()) return std::optional<Candidate>();
       return ToCandidate(plans, chain, *found);
     };

@@ -6,6 +6,7 @@ Operators are those that torch dispatches below autograd, numbered in order of t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,18 @@ class Way:
     # An operator that changes a kept output in place before another has read it, and the number of
     # the one whose output it is: it is handed on as it is after all of those.
     joined: Mapping[int, int]
+
+    def names(self) -> tuple[str, ...]:
+        """The calls whose results it keeps, as in `SaveOption.kept`. One that changes a kept result
+        in place is among them, since its own result is that one.
+        """
+        calls: Counter[Any] = Counter()
+        names = []
+        for number, operator in enumerate(self.operators):
+            if number in self.kept or number in self.joined:
+                names.append(f"{operator}#{calls[operator]}")
+            calls[operator] += 1
+        return tuple(names)
 
 
 @dataclass(slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from torch import nn
 
 from stowage.answer import FirstSweep, StageFate
+from stowage.model import Chain
 from stowage.native import format_bytes
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Report:
     layers: tuple[LayerReport, ...]
     notes: tuple[str, ...]
     sizes: tuple[SizeReport, ...] = ()  # those of which plans are kept, beside the sample's
+    # The layers as measured, for `stowage.solve` and `stowage.export`; None: they are no chain.
+    chain: Chain | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         lines = [f"{'':10}{'predicted':>14}{'measured':>14}{'plain':>14}"]
@@ -109,6 +112,7 @@ def report(model: nn.Module) -> Report:
         tuple(_layers(found)),
         found.notes,
         tuple(_sizes(found)),
+        _chain(found),
     )
 
 
@@ -149,6 +153,19 @@ def _sizes(found: Fitted) -> Iterator[SizeReport]:
     for size, plan in sizes.plans() if sizes is not None else ():
         seconds = None if plan.seconds is None else plan.seconds + outside
         yield SizeReport(size, seconds, plan.peak_bytes, plan.is_measured)
+
+
+def _chain(found: Fitted) -> Chain | None:
+    """With the names of what the ways keep."""
+    if not found.coordinator.is_chain:
+        return None
+    chain = found.profile.chain
+    named = []
+    for of_chain, stage in zip(chain.stages, found.coordinator.stages, strict=True):
+        options = zip(of_chain.save_options, stage.ways, strict=True)
+        with_names = tuple(replace(option, kept=way.names()) for option, way in options)
+        named.append(replace(of_chain, save_options=with_names))
+    return replace(chain, stages=tuple(named))
 
 
 def _ways(found: Fitted) -> dict[int, str]:

@@ -178,11 +178,104 @@ def _parallelize_by_sequence(mesh: DeviceMesh) -> Example:
     return Example(model, torch.randn(4, 16, 32))
 
 
+_OF_FEED = {"grow": ColwiseParallel(), "shrink": RowwiseParallel()}
+
+
+class _GatheringFeed(_Feed):
+    """Gathers a sequence, of which each process has a part, and hands its part on."""
+
+    def __init__(self, mesh: DeviceMesh) -> None:
+        super().__init__()
+        self._mesh = mesh
+
+    def forward(self, part: Tensor, length: int) -> Tensor:
+        like = torch.empty(len(part), length, 32, device="meta")
+        sequence = DTensor.from_local(
+            part, self._mesh, [Shard(1)], shape=like.shape, stride=like.stride()
+        )
+        whole = super().forward(sequence.full_tensor())
+        return part + whole.chunk(2, 1)[self._mesh.get_local_rank()]
+
+
+class _PartsOfSequences(nn.Module):
+    def __init__(self, mesh: DeviceMesh) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(_GatheringFeed(mesh) for _ in range(6))
+        self._mesh = mesh
+
+    def forward(self, whole: Tensor) -> Tensor:
+        part = whole.chunk(2, 1)[self._mesh.get_local_rank()].clone()
+        for layer in self.layers:
+            part = layer(part, whole.shape[1])
+        return part
+
+
+def _parallelize_with_parts(mesh: DeviceMesh) -> Example:
+    model = _PartsOfSequences(mesh)
+    for layer in model.layers:
+        parallelize_module(layer, mesh, _OF_FEED)
+    return Example(model, torch.randn(4, 16, 32))
+
+
+def _with_uneven_parts(example: Example) -> list[Example]:
+    """With the sample, and with one of which only the first process has a larger part."""
+    longer = torch.cat([example.sample, example.sample[:, :1]], 1)
+    return [example, Example(example.model, longer)]
+
+
+class _Language(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(64, 32)
+        self.layers = nn.ModuleList(_Feed() for _ in range(6))
+        self.head = nn.Linear(32, 64, bias=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        value = self.embedding(ids)
+        for layer in self.layers:
+            value = layer(value)
+        return self.head(value)
+
+
+def _language() -> Example:
+    return Example(_Language(), torch.randint(0, 64, (4, 32)))
+
+
+def _parallelize_embedding(mesh: DeviceMesh) -> Example:
+    found = _language()
+    for layer in found.model.layers:
+        parallelize_module(layer, mesh, _OF_FEED)
+    ends = {
+        "embedding": RowwiseParallel(input_layouts=Replicate()),
+        "head": ColwiseParallel(output_layouts=Replicate()),
+    }
+    parallelize_module(found.model, mesh, ends)
+    return found
+
+
+def _tie(mesh: DeviceMesh) -> Example:
+    found = _parallelize_embedding(mesh)
+    found.model.head.weight = found.model.embedding.weight
+    return found
+
+
+def _parallelize_head_and_shard_layers(mesh: DeviceMesh) -> Example:
+    """No tensor is on both dimensions of the mesh."""
+    found = _language()
+    plan = {"head": ColwiseParallel(output_layouts=Replicate())}
+    parallelize_module(found.model, mesh["shard"], plan)
+    for layer in found.model.layers:
+        fully_shard(layer, mesh=mesh["replicate"])
+    return found
+
+
 @dataclass(frozen=True)
 class Case:
     make: Callable[[DeviceMesh], Example]
     shape: tuple[int, ...] = (2,)
     run: str = "torch"
+    steps: Callable[[Example], list[Example]] = lambda example: [example]  # to train with, in turn
+    shared: str = ""  # the parameter that is used twice
 
 
 _LOW = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
@@ -201,7 +294,11 @@ CASES = {
     "replicas of two": Case(_shard("llama"), (2, 2)),
     "tensor parallel": Case(_parallelize),
     "tensor parallel by sequence": Case(_parallelize_by_sequence),
+    "tensor parallel with uneven parts": Case(_parallelize_with_parts, steps=_with_uneven_parts),
+    "tensor parallel embedding": Case(_parallelize_embedding),
+    "tensor parallel and tied": Case(_tie, shared="embedding.weight"),
     "tensor parallel and sharded": Case(_parallelize_and_shard, (2, 2)),
+    "tensor parallel or sharded": Case(_parallelize_head_and_shard_layers, (2, 2)),
     "DDP": Case(_wrap(), run=""),
     "DDP of layers that are no chain": Case(_wrap("t5"), run=""),
     "DDP with views": Case(_wrap(gradient_as_bucket_view=True), run=""),
@@ -226,6 +323,10 @@ def _train(example: Example, rank: int) -> list[Any]:
         optimizer.step()
         optimizer.zero_grad()
     return [*seen, *(float(_part(p).double().sum()) for p in model.parameters())]
+
+
+def _train_in_turn(case: Case, example: Example, rank: int) -> list[list[Any]]:
+    return [_train(each, rank) for each in case.steps(example)]
 
 
 def _by_mesh(model: nn.Module) -> list[list[Tensor]]:
@@ -262,7 +363,7 @@ def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
 
 def _failures(case: Case, mesh: DeviceMesh, rank: int) -> list[str]:
     torch.manual_seed(0)
-    plain = _train(case.make(mesh), rank)
+    plain = _train_in_turn(case, case.make(mesh), rank)
     found = []
     for budget in _BUDGETS:
         torch.manual_seed(0)
@@ -272,13 +373,17 @@ def _failures(case: Case, mesh: DeviceMesh, rank: int) -> list[str]:
         gradients = [n for n, p in example.model.named_parameters() if p.grad is not None]
         if gradients:
             found.append(f"{budget}: {gradients[0]} has a gradient")
-        if _train(example, rank) != plain:
+        if _train_in_turn(case, example, rank) != plain:
             found.append(f"{budget}: other gradients")
         report = stowage.report(example.model)
         if not any(layer.kept != "all" for layer in report.layers):
             found.append(f"{budget}: nothing is recomputed")
         if case.run and fitted.route.run != case.run:
             found.append(f"{budget}: {fitted.route}")
+        if case.shared:
+            shared = _part(example.model.get_parameter(case.shared)).nbytes
+            if fitted.profile.memory.shared != shared:
+                found.append(f"{budget}: {fitted.profile.memory.shared} for {shared} are shared")
         peak = _least_peak(example, 1.05 * fitted.activations)
         if peak > 1.05 * fitted.activations:
             found.append(f"{budget}: {peak} of {fitted.activations}")

@@ -50,6 +50,16 @@ std::string Recomputed(const std::string& text) {
                                        absl::ByAnyChar(", "), absl::SkipEmpty()));
 }
 
+// "    2: [],  # block2" is "2".
+std::string RemattedLayers(const std::string& text) {
+  std::vector<std::string> layers;
+  for (const auto line : absl::StrSplit(Between(text, "SAVED = {\n", "}\n"), '\n')) {
+    const std::string layer = Between(std::string(line), "    ", ":");
+    if (!layer.empty()) layers.push_back(layer);
+  }
+  return ListOr("none", layers);
+}
+
 std::string Arguments(const std::string& text) {
   const std::string method = Between(text, "--recompute-method ", "\n");
   if (method.empty()) return "none";
@@ -65,6 +75,7 @@ std::string Interval(const std::string& text) {
 std::string SettingIn(const Target& target, const std::string& text) {
   if (target.name == "megatron") return absl::StrCat(target.name, ":", Arguments(text));
   if (target.name == "deepspeed") return absl::StrCat(target.name, ":", Interval(text));
+  if (target.name == "torch-remat") return absl::StrCat(target.name, ":", RemattedLayers(text));
   if (target.plans == PlanClass::kFlat) return absl::StrCat(target.name, ":", Segments(text));
   return absl::StrCat(target.name, ":", Recomputed(text));
 }
@@ -87,7 +98,7 @@ std::string ExpectSameCost(const Case& of) {
   const auto named = ParseNamedSetting(name);
   EXPECT_THAT(named, IsOk());
   if (!named.ok()) return "";
-  EXPECT_THAT(CheckList(*named, of.chain, of.stages), IsOk());
+  EXPECT_THAT(CheckLayers(*named, of.chain, of.stages), IsOk());
   EXPECT_EQ(ForbiddenStage(*named, of.chain, of.stages), std::nullopt);
   const auto simulated = Simulate(of.chain, platform, ScheduleOf(*named, of.chain, of.stages));
   EXPECT_THAT(simulated, IsOk());

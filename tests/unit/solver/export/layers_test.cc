@@ -15,6 +15,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Optional;
 
 // An embedding, two blocks of two stages, a head.
 Chain Decoder() {
@@ -161,6 +162,81 @@ TEST(Layers, RunOnceWhereOneOfTheirStagesDoes) {
   const Layers layers(chain, {2, 5}, LayerUnit::kFusionGroup);
   EXPECT_TRUE(layers.chain().stage(2).no_recompute);
   EXPECT_FALSE(layers.chain().stage(4).no_recompute);
+}
+
+SaveOption Way(absl::string_view name, std::vector<std::string> kept,
+               std::vector<std::string> rerun = {}) {
+  SaveOption way{.name = std::string(name), .saved_bytes = 10, .backward_seconds = 3};
+  way.kept = std::move(kept);
+  way.rerun = std::move(rerun);
+  return way;
+}
+
+TEST(NamesOf, AreThoseOfTheFrameworksKind) {
+  const SaveOption calls = Way("", {"aten.mm.default#0", "mylib.op.out#12"}, {"mlp"});
+  EXPECT_THAT(NamesOf(calls, WayNames::kOperators),
+              ElementsAre("aten.mm.default#0", "mylib.op.out#12"));
+  EXPECT_THAT(NamesOf(calls, WayNames::kKept), IsEmpty());
+  EXPECT_THAT(NamesOf(calls, WayNames::kRerun), ElementsAre("mlp"));
+  EXPECT_THAT(NamesOf(calls, WayNames::kNone), IsEmpty());
+  const SaveOption modules = Way("", {"mlp.act_fn", "self_attn"});
+  EXPECT_THAT(NamesOf(modules, WayNames::kKept), ElementsAre("mlp.act_fn", "self_attn"));
+  EXPECT_THAT(NamesOf(modules, WayNames::kOperators), IsEmpty());
+  for (const char* name : {"aten.mm.default#", "aten.mm.default#-1", "aten.mm.default#x", "mm#0",
+                           "aten.mm.default#1#2", "aten.m m.default#0", "a.b.c\"]#0"}) {
+    EXPECT_THAT(NamesOf(Way("", {"aten.mm.default#0", name}), WayNames::kOperators), IsEmpty())
+        << name;
+  }
+  for (const char* name : {"a b", "a\"", "a\n", "$(reboot)", "a;b", "é"}) {
+    EXPECT_THAT(NamesOf(Way("", {name}, {name}), WayNames::kKept), IsEmpty()) << name;
+    EXPECT_THAT(NamesOf(Way("", {name}, {name}), WayNames::kRerun), IsEmpty()) << name;
+  }
+}
+
+TEST(Layers, MayBeSavedInPartWhereTheyAreOneStageThatMayRunAgain) {
+  Chain chain = Decoder();
+  for (Stage& stage : chain.stages) stage.save_options = {Way("all", {"attention"})};
+  chain.stages[5].no_recompute = true;
+  const auto ways = [&chain](const LayerStages& stages, WayNames names) {
+    std::vector<int> counts;
+    const Layers layers(chain, stages, LayerUnit::kFusionGroup, names);
+    EXPECT_THAT(Violations(layers.chain()), IsEmpty());
+    for (int layer = 1; layer <= layers.count(); ++layer) counts.push_back(layers.ways(layer));
+    return counts;
+  };
+  EXPECT_THAT(ways({1, 6, {1, 3, 4, 5, 6}}, WayNames::kKept), ElementsAre(1, 0, 1, 1, 0));
+  EXPECT_THAT(ways({1, 6, {1, 3, 4, 5, 6}}, WayNames::kNone), ElementsAre(0, 0, 0, 0, 0));
+  EXPECT_THAT(ways({1, 6, {1, 3, 4, 5, 6}}, WayNames::kOperators), ElementsAre(0, 0, 0, 0, 0));
+  chain.stages[0].save_options.push_back(Way("unnamed", {}));
+  EXPECT_THAT(ways({1, 3, {1, 2, 3}}, WayNames::kKept), ElementsAre(0, 1, 1))
+      << "its numbers would be others";
+}
+
+TEST(Layers, AreSavedByAWayThatAllHave) {
+  Chain chain = EqualChain(3);
+  for (Stage& stage : chain.stages) stage.save_options = {Way("a", {"x"}), Way("b", {"y"})};
+  std::swap(chain.stages[2].save_options[0], chain.stages[2].save_options[1]);
+  const Layers layers(chain, {1, 3}, LayerUnit::kStage, WayNames::kKept);
+  EXPECT_THAT(layers.CommonWays(), ElementsAre("a", "b"));
+  EXPECT_THAT(layers.SavedBy("b"),
+              Optional(ElementsAre(Piece{1, 2, false, 2}, Piece{3, 3, false, 1})));
+  EXPECT_EQ(layers.SavedBy("c"), std::nullopt);
+  EXPECT_THAT(layers.way_names(3, 1), ElementsAre("y"));
+  chain.stages[1].save_options.pop_back();
+  const Layers fewer(chain, {1, 3}, LayerUnit::kStage, WayNames::kKept);
+  EXPECT_THAT(fewer.CommonWays(), ElementsAre("a"));
+  EXPECT_EQ(fewer.SavedBy("b"), std::nullopt);
+}
+
+TEST(Layers, ReadPlansThatSaveThemInPart) {
+  Chain chain = Decoder();
+  for (Stage& stage : chain.stages) stage.save_options = {Way("a", {"x"}), Way("b", {"y"})};
+  const Layers layers(chain, {2, 5}, LayerUnit::kStage, WayNames::kKept);
+  const std::vector<Piece> plan = {{1, 1, false, 2}, {2, 2, false, 1}, {3, 4, true}};
+  EXPECT_THAT(layers.ToStages(plan),
+              ElementsAre(Piece{1, 1, false}, Piece{2, 2, false, 2}, Piece{3, 3, false, 1},
+                          Piece{4, 5, true}, Piece{6, 6, false}));
+  EXPECT_EQ(layers.FromStages(layers.ToStages(plan)), plan);
 }
 
 TEST(Layers, ReadPlansOfTheirStages) {

@@ -9,6 +9,7 @@
 namespace stowage {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Schedule Named(absl::string_view text, const Chain& chain, const LayerStages& range) {
@@ -53,10 +54,30 @@ TEST(NamedSetting, IsReadFromItsName) {
   }
 }
 
+TEST(NamedSetting, IsAWayOfEveryLayer) {
+  Chain chain = EqualChain(4);
+  for (Stage& stage : chain.stages) {
+    stage.save_options = {{.name = "mm: 1", .saved_bytes = 5, .kept = {"aten.mm.default#1"}}};
+  }
+  const std::string way = "pytorch:way:mm: 1";
+  EXPECT_EQ(NameOf(*ParseNamedSetting(way)), way);
+  const Schedule schedule = Named(way, chain, {2, 3});
+  std::vector<int> options;
+  for (const Operation& operation : schedule.operations) options.push_back(operation.save_option);
+  EXPECT_THAT(options, ElementsAre(0, 1, 1, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(CheckLayers(*ParseNamedSetting(way), chain, {2, 3}), IsOk());
+  EXPECT_THAT(CheckLayers(*ParseNamedSetting("pytorch:way:m"), chain, {1, 4}),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("say what it keeps; what all layers have is 'mm: 1'")));
+  EXPECT_THAT(CheckLayers(*ParseNamedSetting("megatron:way:mm: 1"), chain, {1, 4}),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("say what it reruns; what all layers have is none")));
+}
+
 TEST(NamedSetting, ListsNoLayerThatThereIsNot) {
   const Chain chain = EqualChain(6);
   const auto checked = [&chain](absl::string_view text) {
-    return CheckList(*ParseNamedSetting(text), chain, {2, 4});
+    return CheckLayers(*ParseNamedSetting(text), chain, {2, 4});
   };
   EXPECT_THAT(checked("torchtitan:0,2"), IsOk());
   EXPECT_THAT(checked("pytorch:2-3"), IsOk());
@@ -118,6 +139,9 @@ TEST(NamedSetting, IsRefusedWithWhatThereIs) {
                            "pytorch:1,",
                            "pytorch:x",
                            "pytorch:every:2",
+                           "pytorch:way",
+                           "pytorch:way:",
+                           "deepspeed:way:mlp",
                            "torchtitan:0-1",
                            "torchtitan:-1",
                            "megatron:0,1",

@@ -101,6 +101,7 @@ TEST(Violations, OfSaveOptionsNameTheFieldAndTheRemedy) {
   EXPECT_THAT(Violations(chain), IsEmpty());
   chain.stages[0].save_options = {{"", 9, 1.5, -1}, {"", 31, 1e10, 0}};
   chain.stages[1].save_options.assign(6, {"", 20, 2, 0});
+  chain.stages[2].save_options = {{"", 20, 2, 0, 100, {"mm", "", ""}, {""}}};
   EXPECT_THAT(
       Violations(chain),
       ElementsAre(Names("chain.stages[0].save_options[0].backward_overhead_bytes", "is -1"),
@@ -110,7 +111,9 @@ TEST(Violations, OfSaveOptionsNameTheFieldAndTheRemedy) {
                   Names("chain.stages[0].save_options[1].backward_seconds", "is 1e+10"),
                   Names("chain.stages[0].save_options[1].saved_bytes",
                         "is 31, more than the stage's 30; make the way that saves the most"),
-                  Names("chain.stages[1].save_options", "has 6 entries; at most 5")));
+                  Names("chain.stages[1].save_options", "has 6 entries; at most 5"),
+                  Names("chain.stages[2].save_options[0].kept[1]", "is empty; leave it out"),
+                  Names("chain.stages[2].save_options[0].rerun[0]", "is empty; leave it out")));
   chain = EqualChain(3);
   for (Stage& stage : chain.stages) {
     stage.saved_bytes = kMaxTotalBytes / 8;

@@ -129,8 +129,10 @@ TEST(AnswerRequest, SaysWhenASolverSavesEveryStageInItsOwnWay) {
   request.chain.stages[1].save_options = {{"", 10, 3, 0}};
   EXPECT_THAT(AnswerRequest(request, {})->explanation.notes,
               testing::ElementsAre(testing::HasSubstr("save_options make no difference")));
-  request.solver = "rotor";
-  EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty());
+  for (const char* solver : {"rotor", "flat", "per_layer", "block", "every_nth"}) {
+    request.solver = solver;
+    EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty()) << solver;
+  }
 }
 
 TEST(AnswerRequest, SaysWhenABandwidthMakesNoDifference) {

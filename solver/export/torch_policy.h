@@ -1,0 +1,25 @@
+// What exports to PyTorch's frameworks share about layers that are saved in part: which calls of
+// operators each way keeps, and a policy for `context_fn` of torch.utils.checkpoint.
+#ifndef STOWAGE_SOLVER_EXPORT_TORCH_POLICY_H_
+#define STOWAGE_SOLVER_EXPORT_TORCH_POLICY_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "solver/export/targets.h"
+
+namespace stowage {
+
+// Python: the dictionaries IN_PART, of layers numbered from `first_number`, and WAYS, by operators.
+// Requires: SavesInPart().
+std::string WayTables(const ExportedPlan& plan, absl::string_view unit, int first_number);
+
+// The imports of kKeep, of the standard library and of torch.utils.checkpoint.
+extern const absl::string_view kImportsOfKeep;
+extern const absl::string_view kImportsOfPolicy;
+// Python: keep(way), for `context_fn`.
+extern const absl::string_view kKeep;
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_EXPORT_TORCH_POLICY_H_
