@@ -1,0 +1,12 @@
+"""Estimates of what a training job takes, without running it.
+
+`estimate` reads in this order: `estimate` (a step of training, and what is found), `stand_ins` (a
+model whose tensors have sizes and no content), `live_bytes` (what they would take), `gpu_choices`
+(what a GPU would run otherwise than a CPU), `places` (what runs at a peak), `gpus` (cards),
+`__main__` (the command).
+"""
+
+from stowage.estimates.estimate import Component, Estimate, StepPeak, estimate
+from stowage.estimates.gpus import Gpu, gpus
+
+__all__ = ["Component", "Estimate", "Gpu", "StepPeak", "estimate", "gpus"]

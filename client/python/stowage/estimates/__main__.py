@@ -1,0 +1,120 @@
+"""The memory of a step of a language model, of which the configuration is enough.
+
+python -m stowage.estimates --config config.json --batch 4 --length 8192 --gpu H100-80G
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import nn
+
+from stowage.errors import StowageError
+from stowage.estimates.estimate import estimate
+from stowage.estimates.gpus import gpu_of, gpus
+from stowage.native import format_bytes
+
+_DOES_NOT_FIT = 2
+_WRONG = 1
+_OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer] | None] = {
+    "adamw": torch.optim.AdamW,
+    "sgd": lambda parameters: torch.optim.SGD(parameters, momentum=0.9),
+    "none": None,
+}
+_TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 0, or 2 where the step does not fit the GPU, or 1 after an error."""
+    options = _parser().parse_args(arguments)
+    try:
+        gpu = gpu_of(options.gpu) if options.gpu else None
+        found = estimate(
+            _maker_of(options.config, _TYPES[options.weights], options.length),
+            _sample(options.batch, options.length),
+            optimizer=_OPTIMIZERS[options.optimizer],
+            autocast=_TYPES[options.autocast] if options.autocast else None,
+        )
+    except (StowageError, ValueError, OSError) as error:
+        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return _WRONG
+    print(found)
+    if gpu is None:
+        return 0
+    left = gpu.memory_bytes - found.peak_bytes
+    print(
+        f"{gpu.name} has {format_bytes(gpu.memory_bytes)}: "
+        + (f"{format_bytes(left)} are left" if left >= 0 else f"{format_bytes(-left)} are lacking")
+    )
+    return 0 if left >= 0 else _DOES_NOT_FIT
+
+
+_PROGRAM = "python -m stowage.estimates"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """argparse's own exit code is the one of what does not fit."""
+        self.exit(_WRONG, f"{self.prog}: {message}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog=_PROGRAM, description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--config", required=True, metavar="FILE", help="config.json of a model of transformers")
+    add("--batch", required=True, type=_positive, metavar="N", help="sequences in a step")
+    add("--length", required=True, type=_positive, metavar="N", help="tokens in a sequence")
+    add("--optimizer", choices=_OPTIMIZERS, default="adamw", help="default: adamw")
+    add("--weights", choices=_TYPES, default="float32", help="their type; default: float32")
+    add("--autocast", choices=("bfloat16", "float16"), help="default: off")
+    add("--gpu", metavar="NAME", help="one of " + " ".join(gpu.name for gpu in gpus()))
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"is {text!r}; it must be a whole number from 1 on")
+    return int(text)
+
+
+def _maker_of(path: str, kind: torch.dtype, length: int) -> Callable[[], nn.Module]:
+    """What makes the model that the file's `architectures` name. Downloads nothing."""
+    import transformers
+
+    with open(path, encoding="utf-8") as file:
+        content = json.load(file)
+    names = content.get("architectures") if isinstance(content, dict) else None
+    model = getattr(transformers, names[0], None) if names else None
+    if model is None:
+        raise ValueError(
+            f"config: {path} names no model of transformers {transformers.__version__} in "
+            f"architectures, which is {names!r}"
+        )
+    config = model.config_class.from_dict(content)
+    config.use_cache = False
+    most = getattr(config, "max_position_embeddings", None)
+    if most is not None and length > most:
+        raise ValueError(
+            f"length: is {length}, and {path} has max_position_embeddings of {most}: raise it "
+            "there, or pass fewer"
+        )
+
+    def make() -> nn.Module:
+        made: nn.Module = model(config).to(kind)
+        return made.train()
+
+    return make
+
+
+def _sample(batch: int, length: int) -> dict[str, torch.Tensor]:
+    ids = torch.zeros(batch, length, dtype=torch.long, device="meta")
+    return {"input_ids": ids, "labels": ids}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
