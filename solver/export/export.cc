@@ -123,8 +123,14 @@ std::vector<std::string> Remarks(const ExportRequest& request, const Layers& lay
       "Simulated time and its excess over storing everything, and peak of activations:"};
   for (const std::string& line : result.comparison) remarks.push_back("  " + line);
   if (result.time_ran_out) remarks.emplace_back("Time ran out: a faster plan may exist.");
-  if (request.chain.has_save_options() && !layers.chain().has_save_options()) {
-    remarks.emplace_back("Left out: the chain's ways to save a stage in part.");
+  int left_out = 0;
+  for (int l = 1; l <= request.chain.length(); ++l) {
+    const bool had = !request.chain.stage(l).save_options.empty();
+    left_out += had && layers.chain().stage(l).save_options.empty();
+  }
+  if (left_out > 0) {
+    remarks.push_back(
+        absl::StrCat("Left out: the ways to save ", left_out, " of the stages in part."));
   }
   return remarks;
 }

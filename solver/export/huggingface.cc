@@ -44,7 +44,8 @@ constexpr absl::string_view kLayerInPart = R"(        if index in IN_PART:
 std::string TransformersImports(bool in_part) {
   if (!in_part) return std::string(kImportsOfTransformers);
   return absl::StrCat(kImportsOfKeep, "from functools import partial, reduce\n\nimport torch\n",
-                      kImportsOfPolicy, kImportsOfTransformers);
+                      kImportsOfModes, "from torch.utils.checkpoint import checkpoint\n",
+                      kImportsOfTransformers);
 }
 
 }  // namespace

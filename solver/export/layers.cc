@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
@@ -19,18 +20,28 @@
 namespace stowage {
 namespace {
 
-bool IsPlain(absl::string_view name) {
-  return absl::c_all_of(name, [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_.-/", c);
-  });
+bool IsIdentifier(absl::string_view text) {
+  return !text.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(text.front())) &&
+         absl::c_all_of(text, [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+         });
 }
 
 // "aten.mm.default#2".
 bool IsCallOfOperator(absl::string_view name) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(name, '#');
-  int call = 0;
-  return parts.size() == 2 && IsPlain(parts[0]) && absl::SimpleAtoi(parts[1], &call) && call >= 0 &&
-         std::ranges::count(parts[0], '.') >= 2;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(name, absl::MaxSplits('#', 1));
+  const std::vector<absl::string_view> path = absl::StrSplit(parts.first, '.');
+  const absl::string_view call = parts.second;
+  return path.size() >= 3 && absl::c_all_of(path, IsIdentifier) && !call.empty() &&
+         call.size() <= 9 && absl::c_all_of(call, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// "self_attn", "mlp.0/gate".
+bool IsPlain(absl::string_view name) {
+  return !name.empty() && absl::c_all_of(name, [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_.-/", c);
+  });
 }
 
 std::string StageName(const Chain& chain, int stage) {
@@ -140,7 +151,8 @@ std::vector<std::string> NamesOf(const SaveOption& option, WayNames names) {
     case WayNames::kRerun:
       break;
   }
-  return absl::c_all_of(option.rerun, IsPlain) ? option.rerun : std::vector<std::string>();
+  // They stand among a command's arguments.
+  return absl::c_all_of(option.rerun, IsIdentifier) ? option.rerun : std::vector<std::string>();
 }
 
 absl::StatusOr<LayerStages> ParseLayerStages(absl::string_view text, const Chain& chain,
@@ -194,14 +206,23 @@ void Layers::MarkLayer(const Chain& chain, int layer) {
   if (in_part) chain_.stages[static_cast<size_t>(first) - 1].save_options = options;
 }
 
+std::vector<std::string> Layers::way_names(int layer, int number) const {
+  std::vector<std::string> names = NamesOf(way(layer, number), names_);
+  if (names_ == WayNames::kRerun) absl::c_sort(names);
+  return names;
+}
+
+std::string Layers::WayName(int layer, int number) const {
+  if (names_ == WayNames::kRerun) return absl::StrJoin(way_names(layer, number), "+");
+  return way(layer, number).name;
+}
+
 std::optional<std::vector<Piece>> Layers::SavedBy(absl::string_view way) const {
   std::vector<Piece> pieces;
   for (int layer = 1; layer <= count(); ++layer) {
-    const std::vector<SaveOption>& options = chain_.stage(stages(layer).first).save_options;
-    const auto found =
-        absl::c_find_if(options, [way](const SaveOption& option) { return option.name == way; });
-    if (found == options.end()) return std::nullopt;
-    const auto number = static_cast<int>(found - options.begin()) + 1;
+    int number = 1;
+    while (number <= ways(layer) && WayName(layer, number) != way) ++number;
+    if (number > ways(layer)) return std::nullopt;
     Append({layer, layer, /*recomputed=*/false, number}, &pieces);
   }
   return pieces;
@@ -210,8 +231,9 @@ std::optional<std::vector<Piece>> Layers::SavedBy(absl::string_view way) const {
 std::vector<std::string> Layers::CommonWays() const {
   std::vector<std::string> names;
   for (int number = 1; number <= ways(1); ++number) {
-    const std::string& name = way(1, number).name;
-    if (!name.empty() && SavedBy(name).has_value()) names.push_back(name);
+    std::string name = WayName(1, number);
+    if (name.empty() || absl::c_linear_search(names, name)) continue;
+    if (SavedBy(name).has_value()) names.push_back(std::move(name));
   }
   return names;
 }

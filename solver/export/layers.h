@@ -78,12 +78,14 @@ class Layers {
   const SaveOption& way(int layer, int number) const {
     return chain_.stage(stages(layer).first).option(number);
   }
-  std::vector<std::string> way_names(int layer, int number) const {
-    return NamesOf(way(layer, number), names_);
-  }
-  // The plan that saves each layer by its way of that name; nullopt: one has none. O(layers).
+  // Those of NamesOf(), modules that are rerun in order.
+  std::vector<std::string> way_names(int layer, int number) const;
+  // What tells a layer's ways apart, and those of layers that are alike: the modules that it
+  // reruns, as in "core_attn+mlp", or else its name, which may be empty.
+  std::string WayName(int layer, int number) const;
+  // The plan that saves each layer by its first way of that WayName(); nullopt: one has none.
   std::optional<std::vector<Piece>> SavedBy(absl::string_view way) const;
-  // The names of ways that all layers have, in the order of the first one's.
+  // Each WayName() that all layers have, but for an empty one, in the order of the first layer's.
   std::vector<std::string> CommonWays() const;
 
   // The chain whose plans of whole layers are those of these layers: stages that belong to none may

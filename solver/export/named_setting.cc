@@ -108,7 +108,8 @@ absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text) {
                    "an export has "
                    "it, in order: torchtitan:0,2, huggingface:0,2, torch-remat:0,2, pytorch:2-3,5, "
                    "jax:2-3,5; or "
-                   "TARGET:way:NAME, which saves each layer by its save_option of that name, of ",
+                   "TARGET:way:NAME, which saves each layer by its save_option of that name, or "
+                   "megatron:way:mlp, by that which reruns these modules, of ",
                    absl::StrJoin(TargetsWithWays(), ", ")));
 }
 
@@ -149,10 +150,11 @@ absl::Status CheckLayers(const NamedSetting& named, const Chain& chain, const La
     const std::string ways = absl::StrJoin(
         layers.CommonWays(), ", ",
         [](std::string* text, const std::string& name) { absl::StrAppend(text, Quoted(name)); });
-    return absl::InvalidArgumentError(
-        absl::StrCat("saves each layer by its save_option of that name, which has to say what ",
-                     named.target->ways == WayNames::kRerun ? "it reruns" : "it keeps",
-                     "; what all layers have is ", ways.empty() ? "none" : ways));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "saves each layer by its save_option ",
+        named.target->ways == WayNames::kRerun ? "that reruns these modules"
+                                               : "of that name, which has to say what it keeps",
+        "; what all layers have is ", ways.empty() ? "none" : ways));
   }
   const int count = layers.count();
   const std::vector<Piece>& list = named.setting.list;

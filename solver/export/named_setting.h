@@ -28,7 +28,8 @@ struct NamedSetting {
 // "torchtitan:every:2" (the last one of every two), "huggingface:every:2" (the first one); and
 // lists as exports have them: layers counted from 0 ("torchtitan:0,2,4", "huggingface:0,2,4"),
 // segments of stages counted from 1 ("pytorch:2-3,5", "jax:2-3,5"); where the target can save a
-// layer in part, "pytorch:way:NAME", which saves each by its way of that name (SaveOption).
+// layer in part, "pytorch:way:NAME", which saves each by its way of that name, and
+// "megatron:way:core_attn+mlp", which reruns these modules of each (Layers::WayName).
 // Errors: INVALID_ARGUMENT with these forms.
 absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text);
 

@@ -77,7 +77,7 @@ std::string TorchImports(bool in_part) {
   return absl::StrCat(kImportsOfKeep,
                       "from collections.abc import Callable, Sequence\n"
                       "from functools import partial, reduce\n\nimport torch\n",
-                      kImportsOfPolicy, kStage);
+                      kImportsOfModes, "from torch.utils.checkpoint import checkpoint\n", kStage);
 }
 
 std::string TorchFunctions(bool in_part) {

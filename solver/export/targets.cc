@@ -66,7 +66,8 @@ constexpr Target kTargets[] = {
      .framework = "torch_remat 0.2",
      .setting = "a function of Python: layers that run again but for modules that are saved",
      .expresses = "layers saved, whole or by module, or run again one by one",
-     .loses = "segments of several layers, transfers to the host, graph mode",
+     .loses = "segments of several layers, transfers to the host, graph mode; modules that a layer "
+              "calls twice cannot be saved",
      .tried = "tests train a small Llama with it, and compare gradients and peak",
      .unit = LayerUnit::kFusionGroup,
      .ways = WayNames::kKept,

@@ -52,60 +52,151 @@ std::string WayTables(const ExportedPlan& plan, absl::string_view unit, int firs
 const absl::string_view kImportsOfKeep = R"(from collections import Counter
 )";
 
-const absl::string_view kImportsOfPolicy = R"(from torch.utils.checkpoint import (
-    CheckpointPolicy,
-    checkpoint,
-    create_selective_checkpoint_contexts,
-)
+const absl::string_view kImportsOfModes =
+    R"(from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 )";
 
-// A call that is kept draws no numbers in the rerun, so what draws after it would draw others: the
-// rerun goes on with the generators' states that the run had there.
+// Not PyTorch's own selective checkpointing: its rerun does not go on with the random numbers of
+// the run where it is handed what draws them, and counts casts of weights, which autocast makes in
+// some runs and in others not.
 const absl::string_view kKeep = R"(
 
-class Keep:
-    """Says of each call of an operator whether its result is kept, in a run and its rerun."""
-
-    def __init__(self, way: dict[str, list[int]]) -> None:
-        self.kept = {
-            (reduce(getattr, name.split("."), torch.ops), call)
-            for name, calls in way.items()
-            for call in calls
-        }
-        self.calls = {False: Counter(), True: Counter()}  # of the run, and of the rerun
-        self.drew = {False: False, True: False}  # whether the call before was kept, and draws
-        self.generators = []
-
-    def __call__(self, context, operator, *args, **kwargs) -> CheckpointPolicy:
-        again = context.is_recompute
-        if self.drew[again]:
-            self.drew[again] = False
-            self.go_on_drawing(again)
-        cast = operator is torch.ops.aten._to_copy.default
-        if cast and isinstance(args[0], torch.nn.Parameter):
-            return CheckpointPolicy.PREFER_RECOMPUTE  # autocast casts a weight once
-        call = (operator, self.calls[again][operator])
-        self.calls[again][operator] += 1
-        if call not in self.kept:
-            return CheckpointPolicy.PREFER_RECOMPUTE
-        draws = torch.Tag.nondeterministic_seeded in operator.tags
-        self.drew[again] = draws and not torch.compiler.is_compiling()
-        return CheckpointPolicy.MUST_SAVE
-
-    def go_on_drawing(self, again: bool) -> None:
-        """After a result that is kept: the rerun goes on with the random numbers of the run."""
-        devices = [torch, torch.cuda] if torch.cuda.is_initialized() else [torch]
-        if not again:
-            self.generators.append([device.get_rng_state() for device in devices])
-            return
-        for device, state in zip(devices, self.generators.pop(0)):
-            device.set_rng_state(state)
+def calls_of(way: dict[str, list[int]]) -> set[tuple]:
+    """Operators, each with the number of a call."""
+    operators = {name: reduce(getattr, name.split("."), torch.ops) for name in way}
+    return {(operators[name], number) for name, numbers in way.items() for number in numbers}
 
 
-def keep(way: int):
+CALLS = [calls_of(way) for way in WAYS]
+
+
+def keep(way: int) -> tuple:
     """For context_fn of torch.utils.checkpoint: keeps what the way says, and reruns the rest."""
-    # An operator that changes a kept result in place is kept, too.
-    return create_selective_checkpoint_contexts(Keep(WAYS[way]), allow_cache_entry_mutation=True)
+    if get_proxy_mode() is not None:  # torch.compile: its partitioner gets the policy
+        calls, numbers = CALLS[way], Numbers()
+
+        def policy(context, operator, *args, **kwargs) -> CheckpointPolicy:
+            is_kept = numbers.call_of(operator, args) in calls
+            return CheckpointPolicy.MUST_SAVE if is_kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+        return create_selective_checkpoint_contexts(policy)
+    run = Run(CALLS[way])
+    return run, Rerun(run)
+
+
+class Numbers:
+    """Numbers the calls of each operator that every run of a layer makes."""
+
+    IGNORED = (torch.ops.aten.detach.default, torch.ops.prim.device.default)
+
+    def __init__(self) -> None:
+        self.counts = Counter()
+
+    def call_of(self, operator, args) -> tuple | None:
+        if operator in self.IGNORED:
+            return None
+        if operator is torch.ops.aten._to_copy.default:
+            # Autocast casts a weight, or another leaf, in one run, and finds it cast in others.
+            is_leaf = args[0].is_leaf and args[0].requires_grad
+            if is_leaf or isinstance(args[0], torch.nn.Parameter):
+                return None
+        self.counts[operator] += 1
+        return operator, self.counts[operator] - 1
+
+
+class Run(TorchDispatchMode):
+    """Around the first run of a layer: keeps results of calls."""
+
+    def __init__(self, calls: set[tuple]) -> None:
+        super().__init__()
+        self.calls = calls
+        self.numbers = Numbers()
+        self.results = {}  # by call
+        self.generators = {}  # by call that draws random numbers: how to go on after it
+        self.storages = set()  # of the results
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        call = self.numbers.call_of(operator, args)
+        is_kept = call in self.calls
+        self.check(operator, args, is_kept)
+        result = operator(*args, **kwargs)
+        if is_kept:
+            self.results[call] = tree_map_only(torch.Tensor, torch.Tensor.detach, result)
+            self.storages.update(map(storage_of, tensors_in(result)))
+            if torch.Tag.nondeterministic_seeded in getattr(operator, "tags", ()):
+                self.generators[call] = generators_of((args, kwargs, result))
+        return result
+
+    def check(self, operator, args, is_kept: bool) -> None:
+        """What changes a kept result in place has to be kept, and nothing else that changes."""
+        schema = getattr(operator, "_schema", None)
+        if schema is None or not schema.is_mutable:
+            return
+        for argument, value in zip(schema.arguments, args):
+            writes = argument.alias_info is not None and argument.alias_info.is_write
+            for tensor in tensors_in(value) if writes else ():
+                if (storage_of(tensor) in self.storages) != is_kept:
+                    raise RuntimeError(
+                        f"{operator} changes a tensor that the plan "
+                        f"{'does not keep' if is_kept else 'keeps'}: it is a plan of other layers"
+                    )
+
+
+class Rerun(TorchDispatchMode):
+    """Around the rerun in the backward: hands on what the run has kept."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.run = run
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+    def __enter__(self):
+        self.numbers = Numbers()  # a second backward runs the layer again, too
+        return super().__enter__()
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        call = self.numbers.call_of(operator, args)
+        if call not in self.run.calls:
+            return operator(*args, **(kwargs or {}))
+        if call not in self.run.results:
+            raise RuntimeError(
+                f"{operator}: the plan keeps its result, which is gone or was never there. A layer "
+                "that is saved in part has one backward, and calls the same operators in every run"
+            )
+        for go_on, state in self.run.generators.pop(call, ()):
+            go_on(state)
+        return self.run.results.pop(call)
+
+
+def tensors_in(value) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def generators_of(call) -> list[tuple]:
+    """The functions that set the states of what a call may have drawn from, and the states."""
+    own = [leaf for leaf in tree_leaves(call) if isinstance(leaf, torch.Generator)]
+    if own:
+        return [(generator.set_state, generator.get_state()) for generator in own]
+    states = [(torch.set_rng_state, torch.get_rng_state())]
+    for device in {tensor.device for tensor in tensors_in(call)} - {torch.device("cpu")}:
+        module = torch.get_device_module(device)
+        states.append((partial(module.set_rng_state, device=device), module.get_rng_state(device)))
+    return states
 )";
 
 }  // namespace stowage

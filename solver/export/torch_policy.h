@@ -1,5 +1,5 @@
 // What exports to PyTorch's frameworks share about layers that are saved in part: which calls of
-// operators each way keeps, and a policy for `context_fn` of torch.utils.checkpoint.
+// operators each way keeps, and what torch.utils.checkpoint takes as `context_fn`.
 #ifndef STOWAGE_SOLVER_EXPORT_TORCH_POLICY_H_
 #define STOWAGE_SOLVER_EXPORT_TORCH_POLICY_H_
 
@@ -14,9 +14,9 @@ namespace stowage {
 // Requires: SavesInPart().
 std::string WayTables(const ExportedPlan& plan, absl::string_view unit, int first_number);
 
-// The imports of kKeep, of the standard library and of torch.utils.checkpoint.
+// The imports of kKeep, of the standard library and of torch. It also takes partial and reduce.
 extern const absl::string_view kImportsOfKeep;
-extern const absl::string_view kImportsOfPolicy;
+extern const absl::string_view kImportsOfModes;
 // Python: keep(way), for `context_fn`.
 extern const absl::string_view kKeep;
 

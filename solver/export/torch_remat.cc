@@ -46,6 +46,15 @@ def saved(forward: Callable, name: str) -> Callable:
     return run
 
 
+def without_caches(forward: Callable) -> Callable:
+    def run(*args, **kwargs):
+        if any(kwargs.get(name) is not None for name in ("cache", "past_key_values")):
+            raise ValueError("a layer that runs again fills a cache twice: pass use_cache=False")
+        return forward(*args, **kwargs)
+
+    return run
+
+
 def checkpoint_layers(layers: Sequence[torch.nn.Module]) -> None:
     """Has the layers follow the plan: call it once, as on model.model.layers."""
     if len(layers) != LAYERS:
@@ -58,7 +67,7 @@ def checkpoint_layers(layers: Sequence[torch.nn.Module]) -> None:
         checkpointed = torch_remat.checkpoint(
             region_name=f"layers.{index}", recompute_state_hooks=(Generators(),)
         )
-        layer.forward = checkpointed(layer.forward)
+        layer.forward = without_caches(checkpointed(layer.forward))
 )";
 
 }  // namespace

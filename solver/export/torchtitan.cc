@@ -61,7 +61,6 @@ constexpr absl::string_view kSetInPart =
 
 constexpr absl::string_view kWrapper =
     R"(from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
-from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 )";
 
 std::string TorchtitanImports(bool in_part) {
@@ -71,7 +70,7 @@ std::string TorchtitanImports(bool in_part) {
   return absl::StrCat(kImportsOfKeep,
                       "from dataclasses import dataclass\nfrom functools import partial, reduce\n\n"
                       "import torch\n",
-                      kWrapper, kFullAC);
+                      kWrapper, kImportsOfModes, kFullAC);
 }
 
 }  // namespace

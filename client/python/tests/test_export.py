@@ -286,6 +286,134 @@ def test_pytorch_keeps_the_operators_of_every_way_that_fit_finds(decoder_chain):
         assert peak <= 1.03 * exported.exported.prediction.peak_memory_bytes < most
 
 
+def step_of(forward, sample, stages, times: int = 1) -> list[object]:
+    import torch
+
+    torch.manual_seed(1)
+    value = sample.clone().requires_grad_()
+    sum(forward(list(stages), value).float().square().mean() for _ in range(times)).backward()
+    return [value.grad, *(parameter.grad for parameter in stages.parameters())]
+
+
+def exported_keeping(kept: tuple[str, ...], stages: int = 3) -> SimpleNamespace:
+    chain = with_way(chain_of(stages, saved_bytes=8 << 20), 2 << 20, kept=kept)
+    module = module_of(export("pytorch", chain, "40%"))
+    assert module.IN_PART
+    return module
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        ("aten.native_dropout.default#0",),
+        ("aten.native_dropout.default#1", "aten.addmm.default#0"),
+        ("aten.bernoulli_.float#0", "aten.empty_like.default#0", "aten.div_.Tensor#0"),
+    ],
+)
+def test_pytorch_draws_on_after_a_kept_result_that_was_drawn(kept):
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+            self.drops = kept[0].startswith("aten.native_dropout")
+
+        def forward(self, value):
+            for _ in range(3):
+                value = self.dropped(torch.tanh(self.linear(value)))
+            return value
+
+        def dropped(self, value):
+            if self.drops:
+                return torch.native_dropout(value, 0.5, True)[0]
+            return value * torch.empty_like(value).bernoulli_(0.5).div_(0.5)
+
+    def make():
+        torch.manual_seed(0)
+        return nn.Sequential(Block(), Block(), Block())
+
+    module, sample = exported_keeping(kept), torch.randn(4, 8)
+    plain = step_of(module.run, sample, make())
+    planned = step_of(module.forward, sample, make())
+    assert all(torch.equal(a, b) for a, b in zip(plain, planned, strict=True))
+
+
+@pytest.mark.parametrize("call", range(4))
+def test_pytorch_counts_no_casts_of_weights(call):
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self, linear: nn.Module) -> None:
+            super().__init__()
+            self.linear, self.own = linear, nn.Linear(8, 8)
+
+        def forward(self, value):
+            return self.linear(self.own(value).float().tanh()).float().sin()
+
+    def make():
+        torch.manual_seed(0)
+        shared = nn.Linear(8, 8)  # cast by the first layer alone
+        return nn.Sequential(*(Block(shared) for _ in range(3)))
+
+    module = exported_keeping((f"aten._to_copy.default#{call}",))
+    sample = torch.randn(8, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        plain = step_of(module.run, sample, make(), times=2)
+        planned = step_of(module.forward, sample, make(), times=2)
+    assert all(torch.equal(a, b) for a, b in zip(plain, planned, strict=True))
+
+
+def test_pytorch_refuses_layers_that_the_plan_is_not_of():
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, value):
+            return self.linear(value).mul_(3).add_(1).tanh()
+
+    sample, stages = torch.randn(4, 8), nn.Sequential(Block(), Block(), Block())
+    for kept, says in (
+        (("aten.addmm.default#0",), "aten.mul_.Tensor changes a tensor that the plan keeps"),
+        (("aten.mul_.Tensor#0",), "aten.mul_.Tensor changes a tensor that the plan does not keep"),
+    ):
+        with pytest.raises(RuntimeError, match=says):
+            step_of(exported_keeping(kept).forward, sample, stages)
+    with pytest.raises(AttributeError, match="'aten' object has no attribute 'nope'"):
+        exported_keeping(("aten.nope.default#0",))
+
+    kept = ("aten.addmm.default#0", "aten.mul_.Tensor#0", "aten.add_.Tensor#0")
+    output = exported_keeping(kept).forward(list(stages), sample.requires_grad_())
+    loss = output.sum()
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="saved in part has one backward"):
+        loss.backward()
+
+
+def test_pytorch_gives_the_partitioner_of_compile_the_policy():
+    import torch
+
+    stages = torch.nn.Sequential(*make_blocks())
+    module = exported_keeping(("aten.addmm.default#0",), BLOCKS)
+    sample = torch.randn(16, WIDTH)
+
+    def gradients(forward):
+        forward(list(stages), sample).square().mean().backward()
+        found = [parameter.grad for parameter in stages.parameters()]
+        stages.zero_grad()
+        return found
+
+    compiled = torch.compile(module.forward, backend="aot_eager", fullgraph=True)
+    for a, b in zip(gradients(module.run), gradients(compiled), strict=True):
+        torch.testing.assert_close(a, b)
+
+
 # --- JAX --------------------------------------------------------------------------------------
 
 
@@ -532,6 +660,8 @@ def test_torch_remat_saves_the_modules_of_a_way():
         assert [runs[number] for number in range(1, 5)] == forwards(exported, 4)
     with pytest.raises(ValueError, match="the plan is for 4 layers, not 2"):
         module_of(exported).checkpoint_layers(model_of().layers[:2])
+    with pytest.raises(ValueError, match="pass use_cache=False"):
+        planned(ids, use_cache=True)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -710,6 +840,15 @@ def test_megatron_reruns_the_modules_of_a_way():
     assert ways_of(exported) == dict.fromkeys(range(1, layers + 1), 1)
     fields = arguments_of(exported.text)
     assert fields == {"recompute_granularity": "selective", "recompute_modules": ["mlp"]}
+    # Layers that rerun the same modules are alike, whatever their ways are called.
+    names = ("", "a", "b", "c")
+    renamed = [
+        replace(stage, save_options=(replace(stage.save_options[0], name=name),))
+        for stage, name in zip(chain.stages, names, strict=True)
+    ]
+    assert (
+        "--recompute-modules mlp" in export("megatron", replace(chain, stages=renamed), "80%").text
+    )
     [counts] = last_line_of(MEGATRON, [(fields, layers)])
     assert counts == [[1] * layers, [2] * layers]
 

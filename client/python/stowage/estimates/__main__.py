@@ -6,6 +6,7 @@ python -m stowage.estimates --config config.json --batch 4 --length 8192 --gpu H
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -42,6 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except (StowageError, ValueError, OSError) as error:
         print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return _WRONG
+    except Exception as error:  # of the model's own code
+        kind = type(error).__name__
+        print(f"{_PROGRAM}: a step of the model fails: {kind}: {error}", file=sys.stderr)
         return _WRONG
     print(found)
     if gpu is None:
@@ -84,21 +89,23 @@ def _positive(text: str) -> int:
 
 def _maker_of(path: str, kind: torch.dtype, length: int) -> Callable[[], nn.Module]:
     """What makes the model that the file's `architectures` name. Downloads nothing."""
-    import transformers
-
     with open(path, encoding="utf-8") as file:
-        content = json.load(file)
-    names = content.get("architectures") if isinstance(content, dict) else None
-    model = getattr(transformers, names[0], None) if names else None
-    if model is None:
+        try:
+            content = json.load(file)
+        except RecursionError as error:
+            raise ValueError(f"config: {path} is nested too deep") from error
+    model = _class_in(content, path)
+    if content.get("quantization_config") is not None:
         raise ValueError(
-            f"config: {path} names no model of transformers {transformers.__version__} in "
-            f"architectures, which is {names!r}"
+            f"config: {path} has a quantization_config, which estimates do not know: leave it out"
         )
-    config = model.config_class.from_dict(content)
+    try:
+        config = model.config_class.from_dict(content)
+    except Exception as error:  # whatever transformers raises for a value that cannot be
+        raise ValueError(f"config: {path} is no {model.config_class.__name__}: {error}") from error
     config.use_cache = False
     most = getattr(config, "max_position_embeddings", None)
-    if most is not None and length > most:
+    if isinstance(most, int) and length > most:
         raise ValueError(
             f"length: is {length}, and {path} has max_position_embeddings of {most}: raise it "
             "there, or pass fewer"
@@ -109,6 +116,32 @@ def _maker_of(path: str, kind: torch.dtype, length: int) -> Callable[[], nn.Modu
         return made.train()
 
     return make
+
+
+def _class_in(content: Any, path: str) -> Any:
+    """The language model that a configuration is of."""
+    import transformers
+
+    names = content.get("architectures") if isinstance(content, dict) else None
+    name = names[0] if isinstance(names, list) and names else None
+    model = getattr(transformers, name, None) if isinstance(name, str) else None
+    if name is None or not (
+        isinstance(model, type) and issubclass(model, transformers.PreTrainedModel)
+    ):
+        raise ValueError(
+            f"config: {path} names no model of transformers {transformers.__version__} in "
+            f"architectures, which is {names!r:.99}"
+        )
+    if "input_ids" not in inspect.signature(model.forward).parameters or not name.endswith(_HEADS):
+        raise ValueError(
+            f"config: {name} is no language model that is trained on tokens, as one whose name "
+            f"ends with {' or '.join(_HEADS)}: use stowage.estimate with a sample of yours"
+        )
+    return model
+
+
+# Of models whose labels are tokens.
+_HEADS = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForConditionalGeneration", "ForPreTraining")
 
 
 def _sample(batch: int, length: int) -> dict[str, torch.Tensor]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,9 +24,9 @@ from stowage.errors import StowageError
 from stowage.estimates.gpu_choices import GpuChoices, as_on_a_gpu
 from stowage.estimates.live_bytes import LiveBytes
 from stowage.estimates.places import Places
-from stowage.estimates.stand_ins import built, stand_in, stand_ins
+from stowage.estimates.stand_ins import built, copy_without_content, sample_without_content
 from stowage.native import format_bytes
-from stowage.torch.structure import put_tensors, take_tensors, tensors_of
+from stowage.torch.structure import tensors_of
 from stowage.torch.wishes import caller_of, loss_of
 
 
@@ -108,23 +110,26 @@ def estimate(
     """The memory of a step of training, without running it.
 
     The model's own code, its backward and the optimizer's step run with tensors that have sizes and
-    no content, so that no GPU is needed and no memory for them. Weights, gradients, buffers and
-    modes are afterwards as they were.
+    no content, so that no GPU is needed and no memory for them. That is done with a copy of the
+    model, so that weights, gradients, buffers and modes stay as they are; tables that its code
+    keeps outside of it, as by functools.cache, should not be made in an estimate. One estimate runs
+    at a time.
 
     Args:
         model: A module, on any device or on "meta"; or what makes one, as a class or a lambda,
             which is then made without memory.
         sample: What the model is called with: a tensor, a tuple of arguments, or a dict of keyword
             arguments. Its contents are not read.
-        loss: Of the model's output. None: the output's `loss`, or the mean of its tensors.
+        loss: Of the model's output; may be a module with parameters of its own, which are trained,
+            too. None: the output's `loss`, or the mean of its tensors.
         optimizer: What makes it of the parameters, as `torch.optim.AdamW`; None: there is none.
         autocast: The type of `torch.autocast` around forward and loss; None: it is off.
         device: "cuda": with a GPU's kernels of attention, types of autocast and steps of
             optimizers; "cpu": with a CPU's.
 
     Raises:
-        StowageError: The model's code reads what tensors contain, or the model is sharded. Names
-            the line, and what to do.
+        StowageError: The model's code reads what tensors contain, or the model is sharded or
+            quantized, or the optimizer cannot be estimated. Names the line, and what to do.
     """
     if device not in ("cuda", "cpu"):
         raise ValueError(f"device: is {device!r}; pass 'cuda' or 'cpu'")
@@ -133,20 +138,18 @@ def estimate(
             "optimizer: is one that has parameters; pass what makes it, as torch.optim.AdamW or "
             "lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9)"
         )
-    module = built(model)
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    try:
-        with mode, stand_ins(module), _nothing_is_packed():
-            step = _Step(
-                module, _without_content(sample), loss or loss_of, optimizer, autocast, device
-            )
-            return Estimate(tuple(step.peaks()), step.notes)
-    except (DataDependentOutputException, DynamicOutputShapeException) as error:
-        raise StowageError(
-            f"the model reads what a tensor contains, in {_line_of(error)}, which an estimate does "
-            "not know: leave the arguments out that it depends on, or measure the model by "
-            "stowage.fit"
-        ) from error
+    made = built(model)
+    with (
+        _ONE_AT_A_TIME,
+        torch.enable_grad(),
+        FakeTensorMode(allow_non_fake_inputs=True),
+        _nothing_is_packed(),
+    ):
+        step = _Step(made, sample, loss or loss_of, optimizer, autocast, device)
+        return Estimate(tuple(step.peaks()), step.notes)
+
+
+_ONE_AT_A_TIME = threading.RLock()  # what is replaced for an estimate is the process's
 
 
 class _Step:
@@ -160,54 +163,73 @@ class _Step:
         device: str,
     ) -> None:
         is_gpu = device == "cuda"
-        self._model, self._sample, self._loss = model, sample, loss
+        self._model, self._sample = copy_without_content(model), sample_without_content(sample)
+        self._loss = copy_without_content(loss) if isinstance(loss, nn.Module) else loss
+        trained = (self._model, self._loss) if isinstance(self._loss, nn.Module) else (self._model,)
+        self._parameters = list(dict.fromkeys(p for part in trained for p in part.parameters()))
+        self._buffers = [buffer for part in trained for buffer in part.buffers()]
         self._autocast = autocast
         self._choices = GpuChoices() if is_gpu else contextlib.nullcontext()
-        self._parameters = list(model.parameters())
-        self._places = Places(model)
+        self._places = Places(self._model)
         self._live = LiveBytes(self._places.name_of)
-        self._optimizer = optimizer(self._parameters) if optimizer is not None else None
+        self._optimizer = self._made(optimizer) if optimizer is not None else None
         if is_gpu and self._optimizer is not None:
             as_on_a_gpu(self._optimizer)
-        self.notes = ("bytes of tensors: a GPU's context, workspaces and slack come on top",)
+        notes = ["bytes of tensors: a GPU's context, workspaces and slack come on top"]
+        if not model.training:
+            notes.append("the model is in eval mode: dropout and the like keep nothing")
+        self.notes = tuple(notes)
 
-    def peaks(self) -> Iterator[StepPeak]:
+    def _made(self, optimizer: Callable[[Any], torch.optim.Optimizer]) -> torch.optim.Optimizer:
+        made = optimizer(self._parameters)
+        known = set(map(id, self._parameters))
+        for group in made.param_groups:
+            if any(id(parameter) not in known for parameter in group["params"]):
+                raise StowageError(
+                    "optimizer: has parameters that it was not given: make its groups of those, as "
+                    "lambda parameters: torch.optim.AdamW([{'params': list(parameters)}])"
+                )
+        return made
+
+    def peaks(self) -> list[StepPeak]:
         live = self._live
-        live.count(self._model.buffers(), "weights")
+        live.count(self._buffers, "weights")
         live.count(self._parameters, "weights")
         live.count(tensors_of(self._sample), "sample")
-        hooks = [
-            parameter.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
-                lambda parameter: live.count([parameter.grad], "gradients")
-            )
-            for parameter in self._parameters
-            if parameter.requires_grad
-        ]
-        try:
-            with live, self._places, self._choices:
-                if self._optimizer is not None:
-                    self._make_state(self._optimizer)
-                live.restart_peak()
-                loss = self._forward()
-                yield self._peak("forward")
-                torch.autograd.backward([loss])
-                del loss
-                yield self._peak("backward")
-                if self._optimizer is not None:
-                    self._optimizer.step()
-                    yield self._peak("optimizer")
-        finally:
-            for hook in hooks:
-                hook.remove()
-
-    def _make_state(self, optimizer: torch.optim.Optimizer) -> None:
-        """By a step before the one that counts: the first step has no state in its backward."""
         for parameter in self._parameters:
             if parameter.requires_grad:
-                parameter.grad = torch.empty_like(parameter)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        self._live.count(tensors_of(list(map(dict, optimizer.state.values()))), "optimizer")
+                parameter.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
+                    lambda parameter: live.count([parameter.grad], "gradients")
+                )
+        with live, self._places, self._choices:
+            live.restart_peak()
+            loss = self._reading("the model", self._forward)
+            found = [self._peak("forward")]
+            self._reading("the model", functools.partial(torch.autograd.backward, [loss]))
+            del loss
+            found.append(self._peak("backward"))
+            if self._optimizer is None:
+                return found
+            self._reading("the optimizer", self._optimizer.step)  # makes the state
+            state = tensors_of(list(map(dict, self._optimizer.state.values())))
+            live.count(state, "optimizer")
+            live.restart_peak()
+            self._reading("the optimizer", self._optimizer.step)
+        # A step that is not the first one finds the state.
+        size = live.by_purpose["optimizer"]
+        found = [replace(peak, components=_with("optimizer", size, peak)) for peak in found]
+        return [*found, self._peak("optimizer")]
+
+    def _reading(self, who: str, run: Callable[[], Any]) -> Any:
+        try:
+            return run()
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            inside = f" of {self._places.module}" if self._places.module else ""
+            raise StowageError(
+                f"{who} reads what a tensor contains, in {_line_of(error)}{inside}, which an "
+                "estimate does not know: leave out what it depends on, or measure the model by "
+                "stowage.fit"
+            ) from error
 
     def _forward(self) -> Tensor:
         with contextlib.ExitStack() as stack:
@@ -224,11 +246,9 @@ class _Step:
         return StepPeak(part, place or "its begin", tuple(components))
 
 
-def _without_content(sample: Any) -> Any:
-    tensors: list[Tensor] = []
-    template = take_tensors(sample, tensors)
-    made = {id(tensor): stand_in(tensor) for tensor in tensors}  # labels may be the input
-    return put_tensors(template, [made[id(tensor)] for tensor in tensors])
+def _with(name: str, size: int, peak: StepPeak) -> tuple[Component, ...]:
+    components = [*peak.components, *([Component(name, size)] if size else [])]
+    return tuple(sorted(components, key=lambda component: -component.bytes))
 
 
 @contextlib.contextmanager
@@ -239,7 +259,12 @@ def _nothing_is_packed() -> Iterator[None]:
     if find is None:
         yield
         return
-    masks.find_packed_sequence_indices = lambda *_, **__: None
+    thread = threading.get_ident()
+
+    def find_none(*args: Any, **kwargs: Any) -> Any:
+        return None if threading.get_ident() == thread else find(*args, **kwargs)
+
+    masks.find_packed_sequence_indices = find_none
     try:
         yield
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,28 +12,59 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 # Under autocast a GPU computes these in float32, a CPU as they come.
-# Source: PyTorch's documentation, "CUDA Ops that can autocast to float32".
+# Source: PyTorch's documentation, "CUDA Ops that can autocast to float32", and autocast_mode.h.
 # fmt: off
 _IN_FLOAT32 = frozenset([
-    "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "cumprod", "cumsum", "exp", "expm1", "group_norm", "kl_div", "l1_loss",
-    "layer_norm", "log", "log10", "log1p", "log2", "log_softmax", "mse_loss", "nll_loss", "norm",
-    "normalize", "pow", "prod", "reciprocal", "rsqrt", "smooth_l1_loss", "softmax", "softmin",
-    "softplus", "sum",
+    "acos", "asin", "binary_cross_entropy_with_logits", "cosh", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "cumprod", "cumsum", "dist", "erfinv", "exp", "expm1",
+    "group_norm", "hinge_embedding_loss", "interpolate", "kl_div", "l1_loss", "layer_norm", "log",
+    "log10", "log1p", "log2", "log_softmax", "logsumexp", "margin_ranking_loss", "matrix_norm",
+    "mse_loss", "nll_loss", "norm", "normalize", "pdist", "poisson_nll_loss", "pow", "prod",
+    "reciprocal", "renorm", "rms_norm", "rsqrt", "sinh", "smooth_l1_loss", "soft_margin_loss",
+    "softmax", "softmin", "softplus", "sum", "tan", "triplet_margin_loss", "upsample",
+    "vector_norm",
 ])
 # fmt: on
 _HALVES = (torch.float16, torch.bfloat16)
 _MOST_OF_A_HEAD = 256  # of flash attention
+# Those that change all parameters at once where nobody says otherwise.
+_FOREACH = (
+    *(torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.NAdam, torch.optim.RAdam),
+    *(torch.optim.Adamax, torch.optim.Adagrad, torch.optim.Adadelta, torch.optim.RMSprop),
+    *(torch.optim.Rprop, torch.optim.ASGD),
+)
 
 
 class GpuChoices(TorchFunctionMode):  # type: ignore[no-untyped-call, unused-ignore]
-    """Around a step: attention by the kernels of a GPU, and the types of its autocast."""
+    """Around a step: attention by the kernels of a GPU, and the types of its autocast.
+
+    Functions of torch.nn.functional that call attention, as that of nn.MultiheadAttention, do so
+    where no mode sees it, so its name there is replaced, for this thread.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self._of_torch: Callable[..., Any] = functional.scaled_dot_product_attention
+        self._thread = threading.get_ident()
+
+    def __enter__(self) -> Any:
+        functional.scaled_dot_product_attention = self._called
+        return super().__enter__()  # type: ignore[no-untyped-call, unused-ignore]
+
+    def __exit__(self, *error: Any) -> Any:
+        functional.scaled_dot_product_attention = self._of_torch
+        return super().__exit__(*error)  # type: ignore[no-untyped-call, unused-ignore]
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != self._thread:
+            return self._of_torch(*args, **kwargs)
+        return _attention(*args, **kwargs)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is functional.scaled_dot_product_attention:
+        if func is self._of_torch:
             return _attention(*args, **kwargs)
-        name = getattr(func, "__name__", "")
+        name = getattr(func, "__name__", "").removeprefix("linalg_")
         if name in _IN_FLOAT32 and torch.is_autocast_enabled("cpu"):
             args = tuple(map(_widened, args))
             kwargs = {key: _widened(value) for key, value in kwargs.items()}
@@ -39,9 +72,13 @@ class GpuChoices(TorchFunctionMode):  # type: ignore[no-untyped-call, unused-ign
 
 
 def as_on_a_gpu(optimizer: torch.optim.Optimizer) -> None:
-    """Has it change all parameters at once, as is the default there."""
+    """Has it change all parameters at once, where that is the default there."""
+    if type(optimizer) not in _FOREACH:
+        return
     for group in optimizer.param_groups:
-        if group.get("foreach", False) is None and not group.get("fused"):
+        is_open = group.get("foreach", False) is None and not group.get("fused")
+        is_plain = not group.get("differentiable") and not isinstance(group.get("lr"), Tensor)
+        if is_open and is_plain:
             group["foreach"] = True
 
 
@@ -62,15 +99,11 @@ def _attention(
     if torch.is_autocast_enabled("cpu"):
         kind = torch.get_autocast_dtype("cpu")
         query, key, value = query.to(kind), key.to(kind), value.to(kind)
-    head = max(query.shape[-1], value.shape[-1])
-    fits = query.ndim == 4 and query.shape[-1] == value.shape[-1]
-    if fits and attn_mask is None and query.dtype in _HALVES and head <= _MOST_OF_A_HEAD:
-        return torch.ops.aten._scaled_dot_product_flash_attention(
-            query, key, value, dropout_p, is_causal, scale=scale
-        )[0]
-    if fits and not (enable_gqa and query.shape[1] != key.shape[1]):
-        bias = _bias_of(attn_mask, query, key)
+    if _can_be_flash(query, value, attn_mask):
+        return _flash(query, key, value, dropout_p, is_causal, scale)
+    if _can_be_efficient(query, key, value):
         needs_gradient = any(part.requires_grad for part in (query, key, value))
+        bias = _bias_of(attn_mask, query, key)
         return torch.ops.aten._scaled_dot_product_efficient_attention(
             query, key, value, bias, needs_gradient, dropout_p, is_causal, scale=scale
         )[0]
@@ -79,10 +112,41 @@ def _attention(
     )[0]
 
 
+def _can_be_flash(query: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    return (
+        query.ndim == 4
+        and mask is None
+        and query.dtype in _HALVES
+        and query.shape[-1] == value.shape[-1] <= _MOST_OF_A_HEAD
+    )
+
+
+def _flash(
+    query: Tensor, key: Tensor, value: Tensor, dropout: float, is_causal: bool, scale: float | None
+) -> Any:
+    head = query.shape[-1]
+    more = -head % 8
+    if more:  # padded copies are kept
+        query, key, value = (functional.pad(part, (0, more)) for part in (query, key, value))
+    found = torch.ops.aten._scaled_dot_product_flash_attention(
+        query, key, value, dropout, is_causal, scale=scale
+    )[0]
+    return found[..., :head] if more else found
+
+
+def _can_be_efficient(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    if query.ndim != 4 or query.shape[1] != key.shape[1]:  # heads that share keys
+        return False
+    multiple = 8 if query.dtype in _HALVES else 4
+    heads = (query.shape[-1], value.shape[-1])
+    return query.dtype is not torch.float64 and all(head % multiple == 0 for head in heads)
+
+
 def _bias_of(mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor | None:
     """What is added to the products. A mask of booleans is made one of numbers."""
     if mask is None:
         return None
     if mask.dtype is torch.bool:
-        mask = torch.where(mask, 0.0, float("-inf")).to(query.dtype)
+        bias = torch.zeros(mask.shape, dtype=query.dtype)
+        mask = bias.masked_fill_(mask.logical_not(), float("-inf"))
     return mask.expand(*query.shape[:2], query.shape[-2], key.shape[-2])

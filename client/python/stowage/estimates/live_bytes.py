@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from stowage.errors import StowageError
 
 ACTIVATIONS = "activations"
 
@@ -44,6 +47,13 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-igno
                 self._count(tensor, purpose)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for tensor in tree_leaves((args, kwargs)):
+            if isinstance(tensor, Tensor) and _is_foreign(tensor):
+                raise StowageError(
+                    f"{func} is called with a parameter that is none of the model's, at "
+                    f"{self._place(str(func))}: register it in the model, or pass the loss as a "
+                    "module"
+                )
         output = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(output):
             if isinstance(tensor, Tensor) and _has_storage(tensor):
@@ -76,6 +86,11 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-igno
         purpose, size = self._storages.pop(key)
         self.by_purpose[purpose] -= size
         self._sum -= size
+
+
+def _is_foreign(tensor: Tensor) -> bool:
+    """Whether it is a real one, which would get a gradient without content."""
+    return tensor.requires_grad and tensor.is_leaf and not isinstance(tensor, FakeTensor)
 
 
 def _has_storage(tensor: Tensor) -> bool:

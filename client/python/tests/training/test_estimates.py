@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -130,6 +131,95 @@ def test_components_are_those_of_the_model():
     assert "optimizer" in str(found).splitlines()[-2]
 
 
+def assert_is_a_steps(model: nn.Module, sample: object, **options: object) -> None:
+    found = stowage.estimate(model, sample, optimizer=torch.optim.AdamW, device="cpu", **options)
+    peak = measured(Example(model, sample), torch.optim.AdamW, None)
+    assert found.peak_bytes - size_of(found, "sample") == pytest.approx(peak, rel=0.02)
+
+
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="of a CPU's kernels")
+@pytest.mark.parametrize("is_reentrant", [False, True])
+def test_checkpointed_layers_keep_nothing(is_reentrant):
+    model = gpt2()
+    plain = stowage.estimate(model, words(4, 256), device="cpu").peak_bytes
+    model.gradient_checkpointing_enable({"use_reentrant": is_reentrant})
+    assert_is_a_steps(model, words(4, 256))
+    assert stowage.estimate(model, words(4, 256), device="cpu").peak_bytes < 0.7 * plain
+
+
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="of a CPU's kernels")
+def test_what_a_model_drops_is_gone():
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(8))
+            self.unused = nn.Linear(512, 512)  # gets no gradient, so no state
+
+        def forward(self, value: Tensor) -> Tensor:
+            for layer in self.layers:
+                layer(value.tanh()).tanh()  # nobody reads it
+                value = layer(value).tanh()
+            return value
+
+    assert_is_a_steps(Model(), torch.randn(2048, 64))
+
+
+def test_what_a_step_leaves_in_a_model_is_not_the_callers():
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.table, self.seen = nn.Linear(4, 4), None, []
+            self.register_buffer("late", None)
+
+        def forward(self, value: Tensor) -> Tensor:
+            if self.table is None:
+                self.table = self.late = torch.ones(4)
+            self.seen.append(self.linear(value) * self.table * self.late)
+            return self.seen[-1]
+
+    model = Model()
+    stowage.estimate(model, torch.empty(2, 4))
+    assert model.table is None
+    assert model.late is None
+    assert model.seen == []
+    assert type(model(torch.ones(2, 4))) is Tensor
+
+
+def test_a_loss_may_have_parameters():
+    class Weighted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1024))
+
+        def forward(self, output: Tensor) -> Tensor:
+            return (output * self.weight).sum()
+
+    loss = Weighted()
+    model = nn.Linear(4, 1024)
+    found = stowage.estimate(model, torch.empty(2, 4), loss=loss, optimizer=torch.optim.AdamW)
+    sizes = {c.name: c.bytes for c in found.peaks[2].components}
+    assert sizes["weights"] == sizes["gradients"] == (4 + 1 + 1) * 1024 * 4
+    assert loss.weight.grad is None
+    with pytest.raises(stowage.StowageError, match=r"none of the model's, at .*as a module"):
+        stowage.estimate(model, torch.empty(2, 4), loss=lambda output: loss(output))
+    assert loss.weight.grad is None
+
+
+def test_what_is_replaced_for_an_estimate_is_put_back():
+    masks = transformers.masking_utils
+    before = masks.find_packed_sequence_indices, functional.scaled_dot_product_attention
+    threads = [
+        threading.Thread(target=stowage.estimate, args=(gpt2, words(1, 8))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    after = masks.find_packed_sequence_indices, functional.scaled_dot_product_attention
+    assert after == before
+    assert not nn.modules.module._global_forward_hooks
+
+
 def test_nothing_is_allocated():
     def make_large() -> nn.Module:
         return nn.Sequential(*(nn.Linear(1 << 17, 1 << 17, bias=False) for _ in range(16)))
@@ -171,6 +261,14 @@ def test_arguments_that_cannot_be_are_refused():
         stowage.estimate(model, torch.empty(4), device="tpu")
     with pytest.raises(TypeError, match="model: made int"):
         stowage.estimate(lambda: 3, torch.empty(4))
+    groups = [{"params": [model.weight]}]
+    with pytest.raises(
+        stowage.StowageError, match="optimizer: has parameters that it was not given"
+    ):
+        stowage.estimate(model, torch.empty(4), optimizer=lambda _: torch.optim.AdamW(groups))
+    with pytest.raises(stowage.StowageError, match="the optimizer reads what a tensor contains"):
+        stowage.estimate(model, torch.empty(4), optimizer=torch.optim.Adafactor)
+    assert "in eval mode" in str(stowage.estimate(model.eval(), torch.empty(4)))
 
 
 # --- As on a GPU ------------------------------------------------------------------------------
@@ -210,22 +308,54 @@ def test_attention_keeps_no_products_where_a_gpu_keeps_none():
     assert activations_of(Attention(torch.float32, heads=2)) > 2 * PRODUCTS * 4
 
 
+def test_attention_of_torchs_own_layers_is_a_gpus():
+    layer = nn.TransformerEncoderLayer(256, 4, 64, dropout=0.1, batch_first=True)
+    found = stowage.estimate(layer, torch.empty(1, 4096, 256), autocast=torch.bfloat16)
+    assert size_of(found, "activations") < PRODUCTS
+
+
+def test_attention_keeps_products_where_a_gpu_does():
+    class Heads(nn.Module):
+        def __init__(self, head: int, of_value: int, kind: torch.dtype) -> None:
+            super().__init__()
+            self.head, self.of_value, self.kind = head, of_value, kind
+            self.scale = nn.Parameter(torch.ones((), dtype=kind))
+
+        def forward(self, value: Tensor) -> Tensor:
+            value = value.to(self.kind) * self.scale
+            query = value[..., : self.head]
+            return functional.scaled_dot_product_attention(
+                query, query, value[..., : self.of_value], is_causal=True
+            )
+
+    assert activations_of(Heads(64, 32, torch.bfloat16)) < PRODUCTS / 2
+    assert activations_of(Heads(20, 20, torch.bfloat16)) < PRODUCTS / 2  # padded
+    assert activations_of(Heads(18, 18, torch.float32)) > PRODUCTS
+    assert activations_of(Heads(64, 64, torch.float64)) > PRODUCTS
+
+
+def test_an_optimizer_with_a_tensor_as_rate_changes_one_parameter_at_a_time():
+    def of_tensor(parameters):
+        return torch.optim.AdamW(parameters, lr=torch.tensor(1e-3))
+
+    assert len(stowage.estimate(gpt2, words(1, 4), optimizer=of_tensor).peaks) == 3
+
+
 def test_autocast_keeps_what_a_gpu_keeps():
     class Norm(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.linear, self.norm = nn.Linear(64, 1024), nn.LayerNorm(1024)
-            self.kinds: list[torch.dtype] = []
+            self.linear, self.norm = nn.Linear(64, 1024), nn.RMSNorm(1024)
 
         def forward(self, value: Tensor) -> Tensor:
             value = self.norm(self.linear(value))
-            self.kinds.append(value.dtype)
+            kinds.append(value.dtype)
             return value
 
-    model = Norm()
+    kinds: list[torch.dtype] = []
     for device in ("cuda", "cpu"):
-        stowage.estimate(model, torch.empty(8, 64), autocast=torch.bfloat16, device=device)
-    assert model.kinds == [torch.float32, torch.bfloat16]
+        stowage.estimate(Norm(), torch.empty(8, 64), autocast=torch.bfloat16, device=device)
+    assert kinds == [torch.float32, torch.bfloat16]
 
 
 def test_an_optimizer_changes_all_parameters_at_once():
@@ -290,6 +420,14 @@ def test_the_command_says_whether_a_model_fits(config, capsys):
         ({}, ("--length", "9000"), "length: is 9000, and .* has max_position_embeddings of 8192"),
         ({"architectures": ["Nothing"]}, (), "names no model of transformers .*'Nothing'"),
         ({"architectures": None}, (), "names no model of transformers"),
+        ({"architectures": {"a": 1}}, (), "names no model of transformers"),
+        ({"architectures": ["pipeline"]}, (), "names no model of transformers"),
+        ({"architectures": ["ViTForImageClassification"]}, (), "is no language model"),
+        ({"architectures": ["BertModel"]}, (), "is no language model"),
+        ({"hidden_size": "x"}, (), "is no LlamaConfig"),
+        ({"num_attention_heads": 0}, (), r"a step of the model fails|is no LlamaConfig"),
+        ({"quantization_config": {"bits": 4}}, (), "has a quantization_config"),
+        ({}, ("--batch", "9" * 20), "a step of the model fails|is '9"),
     ],
 )
 def test_the_command_says_what_is_wrong(config, capsys, changes, more, says):

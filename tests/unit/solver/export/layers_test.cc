@@ -183,7 +183,8 @@ TEST(NamesOf, AreThoseOfTheFrameworksKind) {
   EXPECT_THAT(NamesOf(modules, WayNames::kKept), ElementsAre("mlp.act_fn", "self_attn"));
   EXPECT_THAT(NamesOf(modules, WayNames::kOperators), IsEmpty());
   for (const char* name : {"aten.mm.default#", "aten.mm.default#-1", "aten.mm.default#x", "mm#0",
-                           "aten.mm.default#1#2", "aten.m m.default#0", "a.b.c\"]#0"}) {
+                           "aten.mm.default#1#2", "aten.m m.default#0", "a.b.c\"]#0", "..#0",
+                           "a..b#0", "aten.mm.default# 1", "aten.mm.default#+1", "aten/mm.x.y#0"}) {
     EXPECT_THAT(NamesOf(Way("", {"aten.mm.default#0", name}), WayNames::kOperators), IsEmpty())
         << name;
   }
@@ -226,6 +227,21 @@ TEST(Layers, AreSavedByAWayThatAllHave) {
   const Layers fewer(chain, {1, 3}, LayerUnit::kStage, WayNames::kKept);
   EXPECT_THAT(fewer.CommonWays(), ElementsAre("a"));
   EXPECT_EQ(fewer.SavedBy("b"), std::nullopt);
+}
+
+// Megatron's ways are told apart by what they rerun, whatever they are called.
+TEST(Layers, AreSavedByWhatIsRerun) {
+  Chain chain = EqualChain(2);
+  chain.stages[0].save_options = {Way("", {}, {"mlp"}), Way("both", {}, {"mlp", "core_attn"})};
+  chain.stages[1].save_options = {Way("mlp", {}, {"core_attn", "mlp"}), Way("x", {}, {"moe"})};
+  const Layers layers(chain, {1, 2}, LayerUnit::kStage, WayNames::kRerun);
+  EXPECT_THAT(layers.CommonWays(), ElementsAre("core_attn+mlp"));
+  EXPECT_THAT(layers.SavedBy("core_attn+mlp"),
+              Optional(ElementsAre(Piece{1, 1, false, 2}, Piece{2, 2, false, 1})));
+  EXPECT_EQ(layers.SavedBy("mlp"), std::nullopt);
+  for (const char* name : {"--load", "/tmp/evil", "a-b", "1a"}) {
+    EXPECT_THAT(NamesOf(Way("", {}, {"mlp", name}), WayNames::kRerun), IsEmpty()) << name;
+  }
 }
 
 TEST(Layers, ReadPlansThatSaveThemInPart) {

@@ -71,7 +71,7 @@ TEST(NamedSetting, IsAWayOfEveryLayer) {
                     HasSubstr("say what it keeps; what all layers have is 'mm: 1'")));
   EXPECT_THAT(CheckLayers(*ParseNamedSetting("megatron:way:mm: 1"), chain, {1, 4}),
               Fails(absl::StatusCode::kInvalidArgument,
-                    HasSubstr("say what it reruns; what all layers have is none")));
+                    HasSubstr("that reruns these modules; what all layers have is none")));
 }
 
 TEST(NamedSetting, ListsNoLayerThatThereIsNot) {
