@@ -239,7 +239,7 @@ def _profile_of(content: dict[str, Any]) -> Profile:
         tuple(Overheads(**overheads) for overheads in content["overheads"]),
         content["shared"],
         content["passing"],
-        tuple(tuple(SaveOption(**option) for option in each) for each in content["options"]),
+        tuple(tuple(map(_option_of, each)) for each in content["options"]),
     )
     return Profile(
         Chain.from_json(json.dumps(content["chain"])),
@@ -251,6 +251,11 @@ def _profile_of(content: dict[str, Any]) -> Profile:
         memory,
         tuple(content["notes"]),
     )
+
+
+def _option_of(content: dict[str, Any]) -> SaveOption:
+    """JSON has lists in the place of tuples."""
+    return SaveOption(**{k: tuple(v) if isinstance(v, list) else v for k, v in content.items()})
 
 
 def _dtype_of(text: str) -> torch.dtype:
