@@ -255,7 +255,10 @@ def _profile_of(content: dict[str, Any]) -> Profile:
 
 def _option_of(content: dict[str, Any]) -> SaveOption:
     """JSON has lists in the place of tuples."""
-    return SaveOption(**{k: tuple(v) if isinstance(v, list) else v for k, v in content.items()})
+    fields: dict[str, Any] = dict(content)
+    for name in ("kept", "rerun"):
+        fields[name] = tuple(fields.get(name, ()))
+    return SaveOption(**fields)
 
 
 def _dtype_of(text: str) -> torch.dtype:
