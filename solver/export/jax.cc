@@ -96,11 +96,10 @@ HOST = Offloadable(src="device", dst="pinned_host")
 def policy_of(first: int, again: bool, host: bool, input_on_host: bool) -> Callable:
     """Where the backward of a piece finds its input and what its stages save."""
     before = f"before_{first}"
-    if again or first in KEPT:
-        kept = KEPT.get(first, [])
+    if again:
         return jax.checkpoint_policies.save_and_offload_only_these_names(
-            names_which_can_be_saved=([] if input_on_host else [before]) + ([] if host else kept),
-            names_which_can_be_offloaded=([before] if input_on_host else []) + (kept if host else []),
+            names_which_can_be_saved=[] if input_on_host else [before],
+            names_which_can_be_offloaded=[before] if input_on_host else [],
             offload_src="device",
             offload_dst="pinned_host",
         )
@@ -118,7 +117,7 @@ constexpr absl::string_view kForwardOfHost = R"(    input_on_host = False
         def piece(value: jax.Array, first: int = first, last: int = last) -> jax.Array:
             return run(stages[first - 1 : last], checkpoint_name(value, f"before_{first}"))
 
-        if again or host or input_on_host or first in KEPT:
+        if again or host or input_on_host:
             piece = jax.checkpoint(piece, policy=policy_of(first, again, host, input_on_host))
         value = piece(value)
         input_on_host = host
@@ -165,10 +164,10 @@ std::string KeptTable(const ExportedPlan& plan) {
 }  // namespace
 
 absl::StatusOr<std::string> WriteJax(const ExportedPlan& plan) {
-  if (!plan.offloaded.empty()) {
+  if (!plan.offloaded.empty()) {  // such a plan saves no stage in part
     return absl::StrCat(HashComments(plan.remarks), kImportsOfHost,
                         "STAGES = ", plan.layers->count(), "\n", kPieces, PieceLines(plan), "]\n",
-                        KeptTable(plan), kPolicyOfHost, kRun, kBegin, kForwardOfHost);
+                        kPolicyOfHost, kRun, kBegin, kForwardOfHost);
   }
   const bool in_part = SavesInPart(plan);
   return absl::StrCat(

@@ -7,7 +7,7 @@
 #include "solver/base/status_macros.h"
 #include "solver/export/targets.h"
 #include "solver/export/text.h"
-#include "solver/export/torch_policy.h"
+#include "solver/export/torch_ways.h"
 
 namespace stowage {
 namespace {

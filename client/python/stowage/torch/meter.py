@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
+import pathlib
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +28,8 @@ class MemoryMeter:
     """Measures the spans of one program. The figures are there once the meter has closed.
 
     On a CPU torch's profiler tells of each allocation, which takes time: times that are measured
-    meanwhile are too long.
+    meanwhile are too long. What is garbage stays meanwhile: freed inside, it would hide as much of
+    what the program takes.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -32,12 +37,16 @@ class MemoryMeter:
         self.spans: dict[str, Span] = {}
         self._profiler: Any = None
         self._base = 0
+        self._collects = False
 
     def __enter__(self) -> MemoryMeter:
+        self._collects = gc.isenabled()
+        gc.disable()
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
             self._base = torch.cuda.memory_allocated(self._device)
         else:
+            _wait_for_collectives()
             # Otherwise the profiler logs that there is no GPU.
             os.environ.setdefault("KINETO_LOG_LEVEL", "99")
             self._profiler = torch.autograd.profiler.profile(profile_memory=True)
@@ -45,8 +54,11 @@ class MemoryMeter:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        if self._collects:
+            gc.enable()
         if self._profiler is None:
             return
+        _wait_for_collectives()
         self._profiler.__exit__(*error)
         if error[0] is None:
             self.spans = _spans_of(self._profiler.kineto_results.events())
@@ -70,6 +82,39 @@ class MemoryMeter:
 
 
 _MARK = "stowage:"
+
+_MAX_WAIT_SECONDS = 0.1
+
+
+def _wait_for_collectives() -> None:
+    """Waits until threads of collectives have let go of what they sent.
+
+    They report to the profiler of the thread that called them, and would still do so, without a
+    lock, while it reads what it has recorded.
+    """
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return
+    end = time.monotonic() + _MAX_WAIT_SECONDS
+    while _others_run() and time.monotonic() < end:
+        time.sleep(0.0002)
+
+
+def _others_run() -> bool:
+    """Whether another thread of this process runs, or could; False where the system doesn't say."""
+    own = str(threading.get_native_id())
+    try:
+        threads = [path for path in pathlib.Path("/proc/self/task").iterdir() if path.name != own]
+        return any(_state(path) == "R" for path in threads)
+    except OSError:
+        return False
+
+
+def _state(thread: pathlib.Path) -> str:
+    try:
+        text = (thread / "stat").read_text()
+    except OSError:  # it has ended
+        return ""
+    return text.rpartition(") ")[2][:1]
 
 
 def _spans_of(events: Any) -> dict[str, Span]:

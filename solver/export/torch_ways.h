@@ -1,7 +1,7 @@
 // What exports to PyTorch's frameworks share about layers that are saved in part: which calls of
 // operators each way keeps, and what torch.utils.checkpoint takes as `context_fn`.
-#ifndef STOWAGE_SOLVER_EXPORT_TORCH_POLICY_H_
-#define STOWAGE_SOLVER_EXPORT_TORCH_POLICY_H_
+#ifndef STOWAGE_SOLVER_EXPORT_TORCH_WAYS_H_
+#define STOWAGE_SOLVER_EXPORT_TORCH_WAYS_H_
 
 #include <string>
 
@@ -22,4 +22,4 @@ extern const absl::string_view kKeep;
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVER_EXPORT_TORCH_POLICY_H_
+#endif  // STOWAGE_SOLVER_EXPORT_TORCH_WAYS_H_

@@ -1,4 +1,4 @@
-#include "solver/export/torch_policy.h"
+#include "solver/export/torch_ways.h"
 
 #include <map>
 #include <utility>
