@@ -90,6 +90,7 @@ _LAZY = {
     "estimate": "stowage.estimates",
     "Estimate": "stowage.estimates",
     "gpus": "stowage.estimates",
+    "largest_batch": "stowage.estimates",
     "fit": "stowage.torch",
     "report": "stowage.torch",
     "unfit": "stowage.torch",

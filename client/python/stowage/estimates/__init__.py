@@ -3,10 +3,24 @@
 `estimate` reads in this order: `estimate` (a step of training, and what is found), `stand_ins` (a
 model whose tensors have sizes and no content), `live_bytes` (what they would take), `gpu_choices`
 (what a GPU would run otherwise than a CPU), `places` (what runs at a peak), `gpus` (cards),
-`__main__` (the command).
+`roofline` (how long operators would take there), `layer_profile` (the model's chain), `verdicts`
+(whether it fits), `batches` (the largest batch), `__main__` (the command).
 """
 
+from stowage.estimates.batches import Batch, Batches, largest_batch
 from stowage.estimates.estimate import Component, Estimate, StepPeak, estimate
 from stowage.estimates.gpus import Gpu, gpus
+from stowage.estimates.verdicts import Verdict
 
-__all__ = ["Component", "Estimate", "Gpu", "StepPeak", "estimate", "gpus"]
+__all__ = [
+    "Batch",
+    "Batches",
+    "Component",
+    "Estimate",
+    "Gpu",
+    "StepPeak",
+    "Verdict",
+    "estimate",
+    "gpus",
+    "largest_batch",
+]

@@ -1,4 +1,4 @@
-"""The memory of a step of a language model, of which the configuration is enough.
+"""What a step of a language model takes, of which the configuration is enough.
 
 python -m stowage.estimates --config config.json --batch 4 --length 8192 --gpu H100-80G
 """
@@ -15,12 +15,13 @@ from typing import Any, NoReturn
 import torch
 from torch import nn
 
-from stowage.errors import StowageError
+from stowage.errors import InfeasibleError, StowageError
+from stowage.estimates.batches import largest_batch
 from stowage.estimates.estimate import estimate
-from stowage.estimates.gpus import gpu_of, gpus
-from stowage.native import format_bytes
+from stowage.estimates.gpus import gpus
+from stowage.estimates.verdicts import DOES_NOT_FIT, FITS, FITS_WITH_A_PLAN, Verdict
 
-_DOES_NOT_FIT = 2
+_CODES = {FITS: 0, FITS_WITH_A_PLAN: 3, DOES_NOT_FIT: 2}
 _WRONG = 1
 _OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer] | None] = {
     "adamw": torch.optim.AdamW,
@@ -31,16 +32,15 @@ _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0, or 2 where the step does not fit the GPU, or 1 after an error."""
+    """Returns the exit code: 0; of a step on GPUs 0 where it fits one, 3 where it fits one with a
+    plan, 2 where it fits none; 1 after an error.
+    """
     options = _parser().parse_args(arguments)
     try:
-        gpu = gpu_of(options.gpu) if options.gpu else None
-        found = estimate(
-            _maker_of(options.config, _TYPES[options.weights], options.length),
-            _sample(options.batch, options.length),
-            optimizer=_OPTIMIZERS[options.optimizer],
-            autocast=_TYPES[options.autocast] if options.autocast else None,
-        )
+        verdicts = _printed(options)
+    except InfeasibleError as error:
+        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return _CODES[DOES_NOT_FIT]
     except (StowageError, ValueError, OSError) as error:
         print(f"{_PROGRAM}: {error}", file=sys.stderr)
         return _WRONG
@@ -48,18 +48,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kind = type(error).__name__
         print(f"{_PROGRAM}: a step of the model fails: {kind}: {error}", file=sys.stderr)
         return _WRONG
-    print(found)
-    if gpu is None:
-        return 0
-    left = gpu.memory_bytes - found.peak_bytes
-    print(
-        f"{gpu.name} has {format_bytes(gpu.memory_bytes)}: "
-        + (f"{format_bytes(left)} are left" if left >= 0 else f"{format_bytes(-left)} are lacking")
-    )
-    return 0 if left >= 0 else _DOES_NOT_FIT
+    outcomes = {verdict.outcome for verdict in verdicts}
+    return next((code for outcome, code in _CODES.items() if outcome in outcomes), 0)
+
+
+def _printed(options: argparse.Namespace) -> Sequence[Verdict]:
+    """Estimates, and prints what is found."""
+    make = _maker_of(options.config, _TYPES[options.weights], options.length)
+    more: dict[str, Any] = {
+        "optimizer": _OPTIMIZERS[options.optimizer],
+        "autocast": _TYPES[options.autocast] if options.autocast else None,
+    }
+    if options.batch != _LARGEST:
+        found = estimate(make, _sample(options.batch, options.length), gpu=options.gpu, **more)
+        print(found)
+        return found.verdicts
+    if len(options.gpu) != 1:
+        raise ValueError("batch: 'largest' is for one GPU: pass one by --gpu")
+    batches = largest_batch(make, lambda size: _sample(size, options.length), *options.gpu, **more)
+    print(batches)
+    return [batches.largest.verdict]
 
 
 _PROGRAM = "python -m stowage.estimates"
+_LARGEST = "largest"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -72,12 +84,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog=_PROGRAM, description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--config", required=True, metavar="FILE", help="config.json of a model of transformers")
-    add("--batch", required=True, type=_positive, metavar="N", help="sequences in a step")
+    add(
+        "--batch",
+        required=True,
+        type=lambda text: text if text == _LARGEST else _positive(text),
+        metavar="N",
+        help=f"sequences in a step; {_LARGEST!r}: as many as fit",
+    )
     add("--length", required=True, type=_positive, metavar="N", help="tokens in a sequence")
     add("--optimizer", choices=_OPTIMIZERS, default="adamw", help="default: adamw")
     add("--weights", choices=_TYPES, default="float32", help="their type; default: float32")
     add("--autocast", choices=("bfloat16", "float16"), help="default: off")
-    add("--gpu", metavar="NAME", help="one of " + " ".join(gpu.name for gpu in gpus()))
+    names = " ".join(gpu.name for gpu in gpus())
+    add("--gpu", action="append", default=[], metavar="NAME", help=f"may be repeated; of {names}")
     return parser
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,10 +23,15 @@ from torch._subclasses.fake_tensor import (
 
 from stowage.errors import StowageError
 from stowage.estimates.gpu_choices import GpuChoices, as_on_a_gpu
-from stowage.estimates.live_bytes import LiveBytes
+from stowage.estimates.gpus import Gpu, gpu_of
+from stowage.estimates.layer_profile import LayerProfile, layer_profile, plain_step
+from stowage.estimates.live_bytes import ACTIVATIONS, LiveBytes
 from stowage.estimates.places import Places
+from stowage.estimates.roofline import EstimatedWork, Roofline
 from stowage.estimates.stand_ins import built, copy_without_content, sample_without_content
+from stowage.estimates.verdicts import FITS, Verdict, verdict_of
 from stowage.native import format_bytes
+from stowage.torch.budget import MemoryUse
 from stowage.torch.structure import tensors_of
 from stowage.torch.wishes import caller_of, loss_of
 
@@ -71,10 +77,12 @@ class Estimate:
     Attributes:
         peaks: Of the forward, the backward and the optimizer's step.
         notes: What the estimate assumes.
+        verdicts: Of each GPU that was asked for, in that order.
     """
 
     peaks: tuple[StepPeak, ...]
     notes: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
 
     @property
     def peak(self) -> StepPeak:
@@ -95,7 +103,8 @@ class Estimate:
                 + "".join(f"{format_bytes(sizes.get(name, 0)):>13}" for name in names)
             )
         lines.append(f"highest in the {self.peak.part}, at {self.peak.place}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join([*lines, *map(str, self.verdicts)])
 
 
 def estimate(
@@ -106,8 +115,9 @@ def estimate(
     optimizer: Callable[[Any], torch.optim.Optimizer] | None = None,
     autocast: torch.dtype | None = None,
     device: str = "cuda",
+    gpu: str | Gpu | Sequence[str | Gpu] = (),
 ) -> Estimate:
-    """The memory of a step of training, without running it.
+    """The memory of a step of training, without running it, and whether it fits a GPU.
 
     The model's own code, its backward and the optimizer's step run with tensors that have sizes and
     no content, so that no GPU is needed and no memory for them. That is done with a copy of the
@@ -126,6 +136,9 @@ def estimate(
         autocast: The type of `torch.autocast` around forward and loss; None: it is off.
         device: "cuda": with a GPU's kernels of attention, types of autocast and steps of
             optimizers; "cpu": with a CPU's.
+        gpu: Cards, or their names (see `gpus`). Each gets a verdict: whether the step fits; where
+            it does not, the plan of `stowage.fit` with which it does, and how much longer that
+            takes; or the least memory, and what would help.
 
     Raises:
         StowageError: The model's code reads what tensors contain, or the model is sharded or
@@ -138,6 +151,7 @@ def estimate(
             "optimizer: is one that has parameters; pass what makes it, as torch.optim.AdamW or "
             "lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9)"
         )
+    cards = [gpu_of(card) for card in ([gpu] if isinstance(gpu, (str, Gpu)) else gpu)]
     made = built(model)
     with (
         _ONE_AT_A_TIME,
@@ -146,7 +160,10 @@ def estimate(
         _nothing_is_packed(),
     ):
         step = _Step(made, sample, loss or loss_of, optimizer, autocast, device)
-        return Estimate(tuple(step.peaks()), step.notes)
+        peaks = tuple(step.peaks())
+        highest = max(peak.bytes for peak in peaks)
+        verdicts = tuple(step.verdict(card, highest, peaks[-1].bytes) for card in cards)
+        return Estimate(peaks, step.notes, verdicts)
 
 
 _ONE_AT_A_TIME = threading.RLock()  # what is replaced for an estimate is the process's
@@ -178,7 +195,11 @@ class _Step:
         notes = ["bytes of tensors: a GPU's context, workspaces and slack come on top"]
         if not model.training:
             notes.append("the model is in eval mode: dropout and the like keep nothing")
-        self.notes = tuple(notes)
+        self._notes = notes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._notes))
 
     def _made(self, optimizer: Callable[[Any], torch.optim.Optimizer]) -> torch.optim.Optimizer:
         made = optimizer(self._parameters)
@@ -196,12 +217,7 @@ class _Step:
         live.count(self._buffers, "weights")
         live.count(self._parameters, "weights")
         live.count(tensors_of(self._sample), "sample")
-        for parameter in self._parameters:
-            if parameter.requires_grad:
-                parameter.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
-                    lambda parameter: live.count([parameter.grad], "gradients")
-                )
-        with live, self._places, self._choices:
+        with live, self._places, self._choices, self._counting_gradients():
             live.restart_peak()
             loss = self._reading("the model", self._forward)
             found = [self._peak("forward")]
@@ -211,14 +227,76 @@ class _Step:
             if self._optimizer is None:
                 return found
             self._reading("the optimizer", self._optimizer.step)  # makes the state
-            state = tensors_of(list(map(dict, self._optimizer.state.values())))
-            live.count(state, "optimizer")
+            self._count_state(self._optimizer)
             live.restart_peak()
             self._reading("the optimizer", self._optimizer.step)
+            self._count_state(self._optimizer)  # which may be another one
         # A step that is not the first one finds the state.
         size = live.by_purpose["optimizer"]
         found = [replace(peak, components=_with("optimizer", size, peak)) for peak in found]
         return [*found, self._peak("optimizer")]
+
+    @contextlib.contextmanager
+    def _counting_gradients(self) -> Iterator[None]:
+        def count(parameter: Tensor) -> None:
+            self._live.count([parameter.grad], "gradients")
+
+        trained = [parameter for parameter in self._parameters if parameter.requires_grad]
+        handles = [
+            parameter.register_post_accumulate_grad_hook(count)  # type: ignore[no-untyped-call]
+            for parameter in trained
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:  # they would hold the model, which no collector sees
+                handle.remove()
+
+    def _count_state(self, optimizer: torch.optim.Optimizer) -> None:
+        self._live.count(tensors_of(list(map(dict, optimizer.state.values()))), "optimizer")
+
+    def verdict(self, gpu: Gpu, peak_bytes: int, last_bytes: int) -> Verdict:
+        """After `peaks`, whose highest and last ones have so many bytes."""
+        roofline = Roofline(gpu)
+        step = self._output, self._loss_of, torch.device("cpu"), tensors_of(self._sample)
+        work = EstimatedWork(self._live, roofline, *step)
+        if peak_bytes <= gpu.usable_bytes:
+            return Verdict(gpu, FITS, peak_bytes, seconds=self._seconds(work, roofline))
+        # Without an optimizer the last part is the backward, which a plan may change.
+        after = 0 if self._optimizer is None else last_bytes
+        return verdict_of(gpu, peak_bytes, self._use, after, lambda: self._layers(work, roofline))
+
+    @functools.cached_property
+    def _use(self) -> MemoryUse:
+        """What is there between steps. Asked for right after `peaks`."""
+        gc.collect()
+        size = self._live.by_purpose
+        trained = sum(parameter.nbytes for parameter in self._parameters if parameter.requires_grad)
+        # What steps leave in the model stays, as a mask that is made once.
+        stays = size["weights"] + size["sample"] + size[ACTIVATIONS]
+        return MemoryUse(stays, trained, size["optimizer"])
+
+    def _seconds(self, work: EstimatedWork, roofline: Roofline) -> float | None:
+        """Of another step. None: it fails, as where a list of losses has grown."""
+        try:
+            with self._live, self._places, self._choices, roofline:
+                seconds, _ = plain_step(work)
+        except Exception as error:
+            self._notes.append(f"another step fails, so none is timed: {error}")
+            return None
+        return seconds
+
+    def _layers(self, work: EstimatedWork, roofline: Roofline) -> LayerProfile | None:
+        """None: there are none that could be replayed, or the model cannot run so often."""
+        try:
+            with self._live, self._places, self._choices, roofline:
+                found: LayerProfile = self._reading(
+                    "the model", lambda: layer_profile(self._model, work)
+                )
+        except Exception as error:
+            self._notes.append(f"no plan is looked for: {error}")
+            return None
+        return found
 
     def _reading(self, who: str, run: Callable[[], Any]) -> Any:
         try:
@@ -232,12 +310,23 @@ class _Step:
             ) from error
 
     def _forward(self) -> Tensor:
-        with contextlib.ExitStack() as stack:
-            if self._autocast is not None:
-                stack.enter_context(torch.autocast("cpu", self._autocast))
+        with self._casting():
             loss = self._loss(caller_of(self._model, self._sample)())
         torch.clear_autocast_cache()
         return loss
+
+    def _output(self) -> Any:
+        with self._casting():
+            return caller_of(self._model, self._sample)()
+
+    def _loss_of(self, output: Any) -> Tensor:
+        with self._casting():
+            return self._loss(output)
+
+    def _casting(self) -> contextlib.AbstractContextManager[Any]:
+        if self._autocast is None:
+            return contextlib.nullcontext()
+        return torch.autocast("cpu", self._autocast)
 
     def _peak(self, part: str) -> StepPeak:
         found, place = self._live.peak, self._live.peak_place

@@ -26,6 +26,7 @@ _IN_FLOAT32 = frozenset([
 ])
 # fmt: on
 _HALVES = (torch.float16, torch.bfloat16)
+_AUTOGRAD: Any = torch.autograd
 _MOST_OF_A_HEAD = 256  # of flash attention
 # Those that change all parameters at once where nobody says otherwise.
 _FOREACH = (
@@ -39,20 +40,24 @@ class GpuChoices(TorchFunctionMode):  # type: ignore[no-untyped-call, unused-ign
     """Around a step: attention by the kernels of a GPU, and the types of its autocast.
 
     Functions of torch.nn.functional that call attention, as that of nn.MultiheadAttention, do so
-    where no mode sees it, so its name there is replaced, for this thread.
+    where no mode sees it, so its name there is replaced, for this thread. No mode sees what a
+    backward runs again, as layers under `checkpoint`, either, so it is put around that, too.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._of_torch: Callable[..., Any] = functional.scaled_dot_product_attention
+        self._engine: Callable[..., Any] = _AUTOGRAD._engine_run_backward
         self._thread = threading.get_ident()
 
     def __enter__(self) -> Any:
         functional.scaled_dot_product_attention = self._called
+        _AUTOGRAD._engine_run_backward = self._run_backward
         return super().__enter__()  # type: ignore[no-untyped-call, unused-ignore]
 
     def __exit__(self, *error: Any) -> Any:
         functional.scaled_dot_product_attention = self._of_torch
+        _AUTOGRAD._engine_run_backward = self._engine
         return super().__exit__(*error)  # type: ignore[no-untyped-call, unused-ignore]
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
@@ -60,10 +65,21 @@ class GpuChoices(TorchFunctionMode):  # type: ignore[no-untyped-call, unused-ign
             return self._of_torch(*args, **kwargs)
         return _attention(*args, **kwargs)
 
+    def _run_backward(self, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != self._thread:
+            return self._engine(*args, **kwargs)
+        super().__enter__()  # type: ignore[no-untyped-call, unused-ignore]
+        try:
+            return self._engine(*args, **kwargs)
+        finally:
+            super().__exit__(None, None, None)  # type: ignore[no-untyped-call, unused-ignore]
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is self._of_torch:
             return _attention(*args, **kwargs)
+        if func is functional.dropout or func is torch.dropout:
+            return _dropout(func, *args, **kwargs)
         name = getattr(func, "__name__", "").removeprefix("linalg_")
         if name in _IN_FLOAT32 and torch.is_autocast_enabled("cpu"):
             args = tuple(map(_widened, args))
@@ -80,6 +96,21 @@ def as_on_a_gpu(optimizer: torch.optim.Optimizer) -> None:
         is_plain = not group.get("differentiable") and not isinstance(group.get("lr"), Tensor)
         if is_open and is_plain:
             group["foreach"] = True
+
+
+def _dropout(
+    func: Any,
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    train: bool = True,  # its name in torch.dropout
+) -> Any:
+    """By the kernel that keeps a mask of one byte an element."""
+    if not (training and train) or inplace or not 0 < p < 1:
+        return func(input, p, training and train, *([True] if inplace else []))
+    return torch.native_dropout(input, p, True)[0]
 
 
 def _widened(value: Any) -> Any:

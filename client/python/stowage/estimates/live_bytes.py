@@ -36,6 +36,14 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-igno
         self._sum = self._peak_sum = 0
         self._storages: dict[int, tuple[str, int]] = {}  # purpose and bytes
 
+    @property
+    def bytes(self) -> int:
+        return self._sum
+
+    @property
+    def peak_bytes(self) -> int:
+        return self._peak_sum
+
     def restart_peak(self) -> None:
         """From now on the peak is that of what follows."""
         self.peak, self._peak_sum, self.peak_place = Counter(self.by_purpose), self._sum, ""
@@ -75,17 +83,24 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-igno
         if found is None:
             size = storage.nbytes()
             self._sum += size
-            weakref.finalize(storage, self._drop, key)
+            # What a finalizer has, lives as long as the storage: weights may be the caller's.
+            weakref.finalize(storage, _drop, weakref.ref(self), key)
         else:
             former, size = found
             self.by_purpose[former] -= size
         self._storages[key] = purpose, size
         self.by_purpose[purpose] += size
 
-    def _drop(self, key: int) -> None:
+    def drop(self, key: int) -> None:
         purpose, size = self._storages.pop(key)
         self.by_purpose[purpose] -= size
         self._sum -= size
+
+
+def _drop(live: weakref.ref[LiveBytes], key: int) -> None:
+    counter = live()
+    if counter is not None:
+        counter.drop(key)
 
 
 def _is_foreign(tensor: Tensor) -> bool:

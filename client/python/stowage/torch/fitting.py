@@ -35,7 +35,14 @@ from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.link import measure_link
 from stowage.torch.model_state import refuse_lazy, unchanged
 from stowage.torch.other_sizes import OtherSizes
-from stowage.torch.planning import Solving, budget_of, find_plan, find_unproven, infeasible
+from stowage.torch.planning import (
+    Solving,
+    budget_of,
+    find_plan,
+    find_unproven,
+    infeasible,
+    predicted_peak,
+)
 from stowage.torch.profile_file import ProfileFile
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
@@ -384,7 +391,7 @@ def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: boo
         answer,
         planned.source if planned is not None else "measured",
         (*notes, *profile.notes, *(planned.notes if planned is not None else ())),
-        _predicted_peak(profile, platform, answer),
+        predicted_peak(profile, platform, answer),
         route,
         caches,
     )
@@ -557,13 +564,6 @@ def _other_sizes(
         return plan(chain, there, server=server, solver=solver, **plan_options).answer
 
     return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, find)
-
-
-def _predicted_peak(profile: Profile, platform: Platform, answer: Answer | None) -> int | None:
-    if answer is None or answer.schedule is None:
-        return profile.plain_peak_bytes
-    inside = profile.memory.peak(profile.chain, platform, answer.schedule)
-    return max(inside, profile.outside_peak_bytes) + profile.outside_bytes
 
 
 def _warn_of_checkpointing(model: nn.Module) -> None:

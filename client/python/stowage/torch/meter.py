@@ -7,7 +7,7 @@ import gc
 import os
 import pathlib
 import threading
-import time
+import time as clock
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +28,7 @@ class MemoryMeter:
     """Measures the spans of one program. The figures are there once the meter has closed.
 
     On a CPU torch's profiler tells of each allocation, which takes time: times that are measured
-    meanwhile are too long. What is garbage stays meanwhile: freed inside, it would hide as much of
-    what the program takes.
+    meanwhile are too long.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -37,11 +36,8 @@ class MemoryMeter:
         self.spans: dict[str, Span] = {}
         self._profiler: Any = None
         self._base = 0
-        self._collects = False
 
     def __enter__(self) -> MemoryMeter:
-        self._collects = gc.isenabled()
-        gc.disable()
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
             self._base = torch.cuda.memory_allocated(self._device)
@@ -54,8 +50,6 @@ class MemoryMeter:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._collects:
-            gc.enable()
         if self._profiler is None:
             return
         _wait_for_collectives()
@@ -68,17 +62,30 @@ class MemoryMeter:
     def span(self, name: str) -> Iterator[None]:
         """Measures what runs inside. Names are unique; on a GPU spans may not nest."""
         if self._profiler is not None:
-            with torch.profiler.record_function(_MARK + name):
+            with without_collecting(), torch.profiler.record_function(_MARK + name):
                 yield
             return
         before = torch.cuda.memory_allocated(self._device) - self._base
         torch.cuda.reset_peak_memory_stats(self._device)
-        yield
+        with without_collecting():
+            yield
         self.spans[name] = Span(
             before,
             torch.cuda.max_memory_allocated(self._device) - self._base,
             torch.cuda.memory_allocated(self._device) - self._base,
         )
+
+
+@contextlib.contextmanager
+def without_collecting() -> Iterator[None]:
+    """Garbage that was freed inside would hide as much of what the program takes."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 _MARK = "stowage:"
@@ -94,9 +101,9 @@ def _wait_for_collectives() -> None:
     """
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return
-    end = time.monotonic() + _MAX_WAIT_SECONDS
-    while _others_run() and time.monotonic() < end:
-        time.sleep(0.0002)
+    end = clock.monotonic() + _MAX_WAIT_SECONDS
+    while _others_run() and clock.monotonic() < end:
+        clock.sleep(0.0002)
 
 
 def _others_run() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from stowage.answer import Answer
 from stowage.errors import BudgetError, InfeasibleError
 from stowage.local import memory_range, solve
 from stowage.model import Chain, Platform
@@ -141,6 +142,14 @@ def find_unproven(solving: Solving, budget: int, run: str) -> tuple[Planned, Rou
     if profile.outside_bytes + peak > _MAY_BE_LESS * budget:
         return None
     return found, Route("torch", "no plan is predicted to fit, and the least, once run, does")
+
+
+def predicted_peak(profile: Profile, platform: Platform, answer: Answer | None) -> int | None:
+    """Of activations in a step with the answer's schedule, or without one."""
+    if answer is None or answer.schedule is None:
+        return profile.plain_peak_bytes
+    inside = profile.memory.peak(profile.chain, platform, answer.schedule)
+    return max(inside, profile.outside_peak_bytes) + profile.outside_bytes
 
 
 def infeasible(budget: int, activations: int, use: MemoryUse) -> InfeasibleError:

@@ -50,6 +50,15 @@ class Profile:
             return 0.0
         return max(0.0, self.plain_seconds - _seconds_of(self.chain))
 
+    def beside_plain(self, seconds: float, peak_bytes: int) -> Profile:
+        """With a plain step's time, which the chain's are at most, and highest memory."""
+        return replace(
+            self,
+            chain=_within(self.chain, seconds),
+            plain_seconds=seconds,
+            plain_peak_bytes=peak_bytes,
+        )
+
     @property
     def managed_share(self) -> float:
         """Of what a plain step holds for its backward, the part that the layers hold."""
@@ -81,24 +90,28 @@ class Profiler:
         with unchanged(self._model, self._work):
             with contextlib.suppress(torch.OutOfMemoryError):
                 self.plain = plain_steps(self._model, self._work)
-            plain = self.plain
-            if plain is None:  # after the error, which held what the step had made
+            if self.plain is None:  # after the error, which held what the step had made
                 torch.cuda.empty_cache()
                 # Makes what that step did not: workspaces would be counted as a stage's bytes.
                 with without_collectives(self._model):
                     Seconds(1, [None] * len(self._walk[0]), *self._walk).measure()
-            bytes_of = (Bytes if self.is_chain else SeparateBytes)(self._model, *self._walk)
-            bytes_of.measure()
-            seconds = Seconds(repeats, bytes_of.replays, *self._walk)
-            seconds.measure()
-            chain = _timed(bytes_of.chain(name), seconds)
-            if selective:
-                options = find_ways(chain.stages, *self._walk, repeats)
-                chain = _with_options(chain, bytes_of.gathers.added_to_options(options))
-            if isinstance(bytes_of, SeparateBytes):
-                chain = bytes_of.with_what_follows(chain)
-        if plain:
-            chain = _within(chain, plain.seconds)
+            profile = self.of_layers(name, repeats, selective=selective)
+        if self.plain is None:
+            return profile
+        return profile.beside_plain(self.plain.seconds, self.plain.peak_bytes)
+
+    def of_layers(self, name: str, repeats: int, *, selective: bool) -> Profile:
+        """Without plain steps. Requires: all parameters that are trained have gradients."""
+        bytes_of = (Bytes if self.is_chain else SeparateBytes)(self._model, *self._walk)
+        bytes_of.measure()
+        seconds = Seconds(repeats, bytes_of.replays, *self._walk)
+        seconds.measure()
+        chain = _timed(bytes_of.chain(name), seconds)
+        if selective:
+            options = find_ways(chain.stages, *self._walk, repeats)
+            chain = _with_options(chain, bytes_of.gathers.added_to_options(options))
+        if isinstance(bytes_of, SeparateBytes):
+            chain = bytes_of.with_what_follows(chain)
         memory = ChainMemory(
             tuple(bytes_of.overheads),
             bytes_of.shared_bytes(),
@@ -110,8 +123,8 @@ class Profiler:
             bytes_of.input,
             bytes_of.outside_bytes,
             bytes_of.outside_peak_bytes,
-            plain.seconds if plain else None,
-            plain.peak_bytes if plain else None,
+            None,
+            None,
             memory,
             tuple(bytes_of.notes),
         )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
@@ -15,7 +13,7 @@ from stowage.torch.kept_results import Mode, Way, has_no_number
 from stowage.torch.saved_tensors import INPUT, Note
 from stowage.torch.values import has_plain_storage, storage_key
 from stowage.torch.walk import Arguments, Drops
-from stowage.torch.workload import synchronize
+from stowage.torch.workload import Workload
 
 
 class UnsuitedError(BaseException):
@@ -61,10 +59,11 @@ class Recorded:
 class Recorder(Mode):  # type: ignore[no-untyped-call, unused-ignore]
     """Around a layer's forward."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, work: Workload) -> None:
         super().__init__()
         self.operators: list[Recorded] = []
-        self._device = device
+        self._device = work.device
+        self._clock = work.clock()
         self._makers: dict[int, int] = {}  # by storage, the operator that has written it last
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -72,11 +71,9 @@ class Recorder(Mode):  # type: ignore[no-untyped-call, unused-ignore]
             return func(*args, **(kwargs or {}))
         if not isinstance(func, OpOverload) or func.namespace in _COLLECTIVES:
             raise UnsuitedError(f"it calls {func}")
-        synchronize(self._device)
-        begin = time.perf_counter()
+        begin = self._clock.idle()
         output = func(*args, **(kwargs or {}))
-        synchronize(self._device)
-        recorded = Recorded(func, time.perf_counter() - begin)
+        recorded = Recorded(func, self._clock.seconds(begin, self._clock.idle()))
         self.operators.append(recorded)
         written, read = _arguments_of(func, args, kwargs or {})
         if not all(map(has_plain_storage, [*written, *read, *_tensors_in(output)])):
@@ -177,9 +174,9 @@ class Recording:
         )
 
 
-def record(arguments: Arguments, device: torch.device) -> Recording:
+def record(arguments: Arguments, work: Workload) -> Recording:
     """Runs the layer once. Raises `UnsuitedError` where it cannot be saved in part."""
-    recorder = Recorder(device)
+    recorder = Recorder(work)
     hooks = _Hooks(arguments, recorder)
 
     def run(args: Any, kwargs: Any) -> Any:

@@ -19,7 +19,14 @@ import torch
 from torch import Tensor, nn
 
 from stowage.torch.attributes import SIMPLE, Attributes, Read, changed
-from stowage.torch.values import arrived, held_by, storage_key, version_of
+from stowage.torch.values import (
+    arrived,
+    has_plain_storage,
+    held_by,
+    is_stand_in,
+    storage_key,
+    version_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +114,15 @@ class RandomStates:
 
 
 def same_content(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of one type and size are equal; not-a-number equals itself."""
+    """Whether two tensors of one type and size are equal; not-a-number equals itself, and so does
+    what has no content."""
     one, other = arrived(one), arrived(other)
     if one is other:
         return True
     if one.shape != other.shape:  # a buffer that had no size yet
         return False
+    if is_stand_in(one):
+        return True
     held = held_by(one)
     if len(held) != 1 or held[0] is not one:
         return all(map(same_content, held, held_by(other)))
@@ -340,6 +350,6 @@ def _versions(parameters: Iterable[nn.Parameter | None]) -> list[tuple[int, tupl
 
 def _memory_of(parameter: nn.Parameter) -> tuple[int, int]:
     """The storage itself, which is made anew at another address where layers are sharded."""
-    if type(parameter) is nn.Parameter and parameter.layout is torch.strided:
+    if has_plain_storage(parameter):
         return storage_key(parameter), int(parameter.storage_offset())
     return 0, parameter.data_ptr()

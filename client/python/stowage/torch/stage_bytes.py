@@ -20,7 +20,7 @@ from stowage.model import Chain
 from stowage.model import Stage as ChainStage
 from stowage.torch.gathers import Gathers, made_gradients
 from stowage.torch.graph_leaves import leaves_of
-from stowage.torch.meter import MemoryMeter, Span
+from stowage.torch.meter import Span
 from stowage.torch.other_sizes import Signature, signature_of
 from stowage.torch.overheads import Overheads
 from stowage.torch.replay import same_content
@@ -41,7 +41,7 @@ class Bytes(Walk):
         self.input: Signature = ()
         self._names = {id(p): name for name, p in model.named_parameters()}
         self.gathers = Gathers(model, self.stages)
-        self._meter = MemoryMeter(self.work.device)
+        self._meter = self.work.meter()
         self._kept: dict[int, dict[str, Any]] = {}
         self._input: list[Tensor] = []
         self._loss_gradient = 0

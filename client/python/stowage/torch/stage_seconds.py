@@ -13,7 +13,6 @@ from torch import Tensor
 from stowage.torch.saved_tensors import Note, OtherRunError
 from stowage.torch.stage import Call
 from stowage.torch.walk import Arguments, Walk
-from stowage.torch.workload import Clock
 
 _T = TypeVar("_T")
 # Of a forward and of a backward, the begin and the end.
@@ -33,7 +32,7 @@ class Seconds(Walk):
         self._replays = list(replays)
         self._marks: list[list[Marks]] = [[] for _ in self.stages]
         self._marks_of_replays: list[list[tuple[Any, Any]]] = [[] for _ in self.stages]
-        self._clock = Clock(self.work.device)
+        self._clock = self.work.clock()
         self._head_begins: Any = None
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -60,7 +61,12 @@ def arrived(tensor: Tensor) -> Tensor:
     return tensor if wait is None else wait()  # type: ignore[no-any-return, unused-ignore]
 
 
-_PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+_PLAIN_TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
+
+
+def is_stand_in(tensor: Tensor) -> bool:
+    """Whether it has a size and no content."""
+    return isinstance(tensor, FakeTensor)
 
 
 def storage_keys(tensors: Iterable[Tensor]) -> set[int]:

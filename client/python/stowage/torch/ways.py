@@ -20,14 +20,13 @@ from stowage.model import Stage as ChainStage
 from stowage.torch.executor import Pass
 from stowage.torch.gathers import made_gradients
 from stowage.torch.kept_results import Way
-from stowage.torch.meter import MemoryMeter
 from stowage.torch.program import saved_by
 from stowage.torch.recording import Recording, UnsuitedError, record
 from stowage.torch.saved_tensors import OtherRunError
 from stowage.torch.stage import Stage
 from stowage.torch.transfers import transfers_for
 from stowage.torch.walk import Arguments, Walk, distinct
-from stowage.torch.workload import Clock, Progress, Workload
+from stowage.torch.workload import Progress, Workload
 
 _log = logging.getLogger("stowage")
 _COUNT = 5  # ways of a layer at most, as of a stage of a chain
@@ -105,7 +104,7 @@ class _Seconds(Walk):
         self.of_stages: list[Kind | None] = []
         self._repeats = repeats
         self._chain_stages = chain_stages
-        self._clock = Clock(self.work.device)
+        self._clock = self.work.clock()
 
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
         self.of_stages.append(self._kind_of(number, arguments))
@@ -117,7 +116,7 @@ class _Seconds(Walk):
         if stage.no_recompute or stage.saved_bytes <= stage.output_bytes or _is_compiled(arguments):
             return None
         try:
-            recording = record(arguments, self.work.device)
+            recording = record(arguments, self.work)
             key = _form(stage), tuple(arguments.chain), recording.form()
             if key not in self.kinds:
                 self.kinds[key] = None  # also where that raises
@@ -129,7 +128,7 @@ class _Seconds(Walk):
 
     def _measured(self, number: int, arguments: Arguments, recording: Recording) -> Kind | None:
         for _ in range(_RECORDINGS - 1):
-            again = record(arguments, self.work.device)
+            again = record(arguments, self.work)
             if again.form() != recording.form():
                 raise UnsuitedError("it calls other operators in each run")
             # Noise only ever lengthens such short times.
@@ -185,7 +184,7 @@ class _Bytes(Walk):
     def __init__(self, kinds: Iterable[Kind], *walk: Any) -> None:
         super().__init__(*walk)
         self._kinds = {kind.first: kind for kind in kinds}
-        self._meter = MemoryMeter(self.work.device)
+        self._meter = self.work.meter()
         self._sizes: dict[int, tuple[int, int]] = {}  # of a layer's output and input's gradient
 
     def measure(self) -> None:

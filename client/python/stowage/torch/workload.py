@@ -42,6 +42,12 @@ class Workload:
         """Whether what has been measured for so long is not measured once more: in all ranks."""
         return self.ranks.any_of(seconds >= _ENOUGH_SECONDS)
 
+    def meter(self) -> MemoryMeter:
+        return MemoryMeter(self.device)
+
+    def clock(self) -> Clock:
+        return Clock(self.device)
+
 
 def backward(loss: Tensor) -> None:
     # As where each step's autocast ends before its backward: what it has cast is the step's.
@@ -70,8 +76,13 @@ class Clock:
         mark.record(torch.cuda.current_stream(self._device))
         return mark
 
+    def idle(self) -> Any:
+        """A mark of the host, once the device has done all its work."""
+        synchronize(self._device)
+        return time.perf_counter()
+
     def seconds(self, begin: Any, end: Any) -> float:
-        if self._device.type != "cuda":
+        if isinstance(begin, float):
             return float(end - begin)
         end.synchronize()
         return float(begin.elapsed_time(end)) / 1e3
@@ -79,7 +90,7 @@ class Clock:
 
 def metered_step(work: Workload) -> tuple[float, int]:
     """The loss of a step, and the step's highest memory beyond what is in use before it."""
-    with MemoryMeter(work.device) as meter, meter.span("step"):
+    with work.meter() as meter, meter.span("step"):
         loss = work.loss(work.forward())
         backward(loss)
     span = meter.spans["step"]

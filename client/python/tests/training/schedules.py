@@ -69,7 +69,7 @@ class _Records(Walk):
         self.recordings: list[Recording] = []
 
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
-        self.recordings.append(record(arguments, DEVICE))
+        self.recordings.append(record(arguments, self.work))
         outputs, _ = arguments.run(gradients=True)
         return outputs
 

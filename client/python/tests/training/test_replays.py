@@ -22,7 +22,6 @@ from torch.utils.checkpoint import checkpoint
 import stowage
 from stowage.local import simulate
 from stowage.planner import Planned
-from stowage.torch import stage_seconds
 from stowage.torch.best_plan import best_plan
 from stowage.torch.model_state import unchanged
 from stowage.torch.profiler import Profile
@@ -198,8 +197,10 @@ def test_the_time_of_a_replay_ends_with_the_last_saved_tensor(
     before: int, after: int, share: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     time: list[int] = []
-    clock = SimpleNamespace(now=lambda: sum(time), seconds=lambda begin, end: end - begin)
-    monkeypatch.setattr(stage_seconds, "Clock", lambda device: clock)
+    clock = SimpleNamespace(
+        now=lambda: sum(time), idle=lambda: sum(time), seconds=lambda begin, end: end - begin
+    )
+    monkeypatch.setattr(Workload, "clock", lambda work: clock)
     for stage in _profile_of(lambda: _Ticks(time, before, after)).profile.chain.stages:
         if share is None:
             assert stage.replay_seconds is None
