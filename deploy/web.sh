@@ -5,6 +5,7 @@
 #   deploy/web.sh
 #   deploy/web.sh --test-name-pattern=axe
 #   deploy/web.sh --build       only builds it and compares, which checks the types of its sources
+#   deploy/web.sh --modules     only installs what the lock file names
 #   deploy/web.sh --update      only builds the page, into what is committed
 #   deploy/web.sh --pictures    only takes the pictures of README.md and tests/experiments, of what the
 #                               programs hold
@@ -25,6 +26,9 @@ install_modules() {
 }
 
 install_modules
+if [ "${1:-}" = "--modules" ]; then
+  exit
+fi
 if [ "${1:-}" = "--update" ]; then
   exec node "$web/build.mjs"
 fi
