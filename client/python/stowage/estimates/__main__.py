@@ -111,6 +111,8 @@ def _maker_of(path: str, kind: torch.dtype, length: int) -> Callable[[], nn.Modu
     with open(path, encoding="utf-8") as file:
         try:
             content = json.load(file)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"config: {path} is no JSON: {error}") from error
         except RecursionError as error:
             raise ValueError(f"config: {path} is nested too deep") from error
     model = _class_in(content, path)

@@ -116,6 +116,7 @@ def estimate(
     autocast: torch.dtype | None = None,
     device: str = "cuda",
     gpu: str | Gpu | Sequence[str | Gpu] = (),
+    offload: bool = True,
 ) -> Estimate:
     """The memory of a step of training, without running it, and whether it fits a GPU.
 
@@ -139,6 +140,7 @@ def estimate(
         gpu: Cards, or their names (see `gpus`). Each gets a verdict: whether the step fits; where
             it does not, the plan of `stowage.fit` with which it does, and how much longer that
             takes; or the least memory, and what would help.
+        offload: Whether plans may send values to the host's memory, as those of `stowage.fit`.
 
     Raises:
         StowageError: The model's code reads what tensors contain, or the model is sharded or
@@ -162,7 +164,8 @@ def estimate(
         step = _Step(made, sample, loss or loss_of, optimizer, autocast, device)
         peaks = tuple(step.peaks())
         highest = max(peak.bytes for peak in peaks)
-        verdicts = tuple(step.verdict(card, highest, peaks[-1].bytes) for card in cards)
+        last = peaks[-1].bytes
+        verdicts = tuple(step.verdict(card, highest, last, offload=offload) for card in cards)
         return Estimate(peaks, step.notes, verdicts)
 
 
@@ -255,7 +258,7 @@ class _Step:
     def _count_state(self, optimizer: torch.optim.Optimizer) -> None:
         self._live.count(tensors_of(list(map(dict, optimizer.state.values()))), "optimizer")
 
-    def verdict(self, gpu: Gpu, peak_bytes: int, last_bytes: int) -> Verdict:
+    def verdict(self, gpu: Gpu, peak_bytes: int, last_bytes: int, *, offload: bool) -> Verdict:
         """After `peaks`, whose highest and last ones have so many bytes."""
         roofline = Roofline(gpu)
         step = self._output, self._loss_of, torch.device("cpu"), tensors_of(self._sample)
@@ -264,7 +267,10 @@ class _Step:
             return Verdict(gpu, FITS, peak_bytes, seconds=self._seconds(work, roofline))
         # Without an optimizer the last part is the backward, which a plan may change.
         after = 0 if self._optimizer is None else last_bytes
-        return verdict_of(gpu, peak_bytes, self._use, after, lambda: self._layers(work, roofline))
+        use = self._use
+        return verdict_of(
+            gpu, peak_bytes, use, after, lambda: self._layers(work, roofline), offload=offload
+        )
 
     @functools.cached_property
     def _use(self) -> MemoryUse:

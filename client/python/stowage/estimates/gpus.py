@@ -36,9 +36,10 @@ class Gpu:
     rates: str
 
     def __post_init__(self) -> None:
-        if type(self.memory_bytes) is not int or not 0 <= self.memory_bytes < 1 << 62:
+        if type(self.memory_bytes) is not int or not 1 << 30 <= self.memory_bytes < 1 << 62:
             raise InvalidRequestError(
-                f"memory_bytes: is {self.memory_bytes!r}; it must be a whole number below 2^62"
+                f"memory_bytes: is {self.memory_bytes!r}; it must be a whole number of bytes from "
+                "2^30 (1 GiB) to below 2^62"
             )
         for name in _RATES:
             rate = getattr(self, name)

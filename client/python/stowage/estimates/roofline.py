@@ -47,7 +47,7 @@ class Roofline(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignor
         most_read = made if func._opname in _LOOKUPS else 1 << 62  # of the table, a few rows
         traffic = made + sum(min(_bytes_of(tensor), most_read) for tensor in tensors)
         seconds = traffic / (_OF_TRAFFIC * self._gpu.bytes_per_second)
-        count = flop_registry.get(func._overloadpacket)
+        count = _COUNTS.get(func._overloadpacket)
         if count is not None:
             flops = count(*args, **kwargs, out_val=output)
             seconds = max(seconds, flops / (_OF_PRODUCTS * self._rate_of(func, tensors)))
@@ -61,6 +61,21 @@ class Roofline(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignor
             return self._gpu.bfloat16_flops
         is_convolution = "convolution" in func.name()
         return self._gpu.tf32_flops if is_convolution else self._gpu.float32_flops
+
+
+def _of_backward_of_convolution(
+    gradient: Tensor, value: Tensor, weight: Tensor, *rest: Any, out_val: Any
+) -> int:
+    """torch's own count takes grouped ones for dense ones."""
+    *_, transposed, _, _, wanted = rest
+    positions = value.numel() if transposed else gradient.numel()
+    return int(sum(wanted[:2]) * 2 * positions * weight.numel() // weight.shape[0])
+
+
+_COUNTS: dict[Any, Any] = {
+    **flop_registry,
+    torch.ops.aten.convolution_backward: _of_backward_of_convolution,
+}
 
 
 def _has_no_kernel(func: Any) -> bool:

@@ -18,6 +18,8 @@ def built(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
     """The model; one that is made here has no memory for its parameters."""
     if isinstance(model, nn.Module):
         return model
+    if not callable(model):
+        raise TypeError(f"model: is {model!r:.99}; pass a module, or what makes one, as a lambda")
     with torch.device("meta"):
         made = model()
     if not isinstance(made, nn.Module):

@@ -52,11 +52,20 @@ class Verdict:
         usable = f"{self.gpu.name}: {format_bytes(self.gpu.usable_bytes)} usable of "
         text = f"{usable}{format_bytes(self.gpu.memory_bytes)}: {self.outcome}"
         if self.outcome == DOES_NOT_FIT:
-            least = "" if self.least_bytes is None else f", takes {format_bytes(self.least_bytes)}"
-            return f"{text}{least} at least; {self.advice}"
+            least = format_bytes(self.least_bytes or self.peak_bytes)
+            return f"{text}, takes {least} at least with a plan; {self.advice}"
         if self.outcome == FITS_WITH_A_PLAN:
             text += f", {self.slowdown:+.1%}"
-        return text if self.seconds is None else f"{text}, about {format_seconds(self.seconds)}"
+        if self.seconds is not None:
+            text += f", about {format_seconds(self.seconds)}"
+        host = self.host_bytes
+        return f"{text}, with {format_bytes(host)} on the host" if host else text
+
+    @property
+    def host_bytes(self) -> int:
+        """Of the host's memory that the plan needs; 0 without transfers."""
+        prediction = None if self.answer is None else self.answer.prediction
+        return 0 if prediction is None else prediction.peak_host_bytes
 
 
 def verdict_of(
@@ -65,6 +74,8 @@ def verdict_of(
     use: MemoryUse,
     after_bytes: int,
     find_layers: Callable[[], LayerProfile | None],
+    *,
+    offload: bool,
 ) -> Verdict:
     """Of a step that does not fit as it is.
 
@@ -73,33 +84,35 @@ def verdict_of(
         use: What stays on the GPU beside activations, the sample among the weights.
         after_bytes: The highest memory of what no plan changes, as the optimizer's step.
         find_layers: None: the model has none that could be replayed.
+        offload: Whether plans may send values to the host's memory.
     """
     layers = find_layers()
     least = peak_bytes
     if layers is not None:
         try:
-            planned = _planned(gpu, peak_bytes, use, layers)
+            planned = _planned(gpu, peak_bytes, use, layers, offload=offload)
             if planned is not None and after_bytes <= gpu.usable_bytes:
                 return planned
             least = after_bytes
         except InfeasibleError as error:
             least = max(error.minimum_memory_bytes or peak_bytes, after_bytes)
-    fixed = max(use.total, after_bytes)
     least = min(least, peak_bytes)
-    return Verdict(gpu, DOES_NOT_FIT, peak_bytes, least, advice=_advice(gpu, use, fixed))
+    return Verdict(gpu, DOES_NOT_FIT, peak_bytes, least, advice=_advice(use, least))
 
 
-def _planned(gpu: Gpu, peak_bytes: int, use: MemoryUse, layers: LayerProfile) -> Verdict | None:
+def _planned(
+    gpu: Gpu, peak_bytes: int, use: MemoryUse, layers: LayerProfile, *, offload: bool
+) -> Verdict | None:
     """None: no plan is better than none."""
     platform, solver, run = Platform(memory_bytes=0), "auto", "auto"
-    if layers.is_chain:
+    if not layers.is_chain:
+        solver, run = IN_TURN_SOLVER, "torch"
+    elif offload:
         platform = Platform(
             memory_bytes=0,
             offload_bytes_per_second=gpu.link_bytes_per_second,
             prefetch_bytes_per_second=gpu.link_bytes_per_second,
         )
-    else:
-        solver, run = IN_TURN_SOLVER, "torch"
     profile = layers.profile
     solving = Solving(profile, platform, solver, None, None, {})
     budget = max(0, gpu.usable_bytes - use.total)
@@ -123,13 +136,12 @@ def _planned(gpu: Gpu, peak_bytes: int, use: MemoryUse, layers: LayerProfile) ->
     )
 
 
-def _advice(gpu: Gpu, use: MemoryUse, fixed: int) -> str:
-    """What takes the most of what no plan changes."""
-    if fixed < gpu.usable_bytes // 2:
-        return "a smaller batch or shorter samples would help most"
+def _advice(use: MemoryUse, least: int) -> str:
+    """What takes the most of the least that there is."""
     parts = {
-        "shard the optimizer's state, or take an optimizer with less": use.optimizer,
-        "shard the gradients": use.gradients,
-        "shard the weights, or hold them in half precision": use.weights,
+        "a smaller batch or shorter samples": least - use.total,
+        "to shard the optimizer's state, or take an optimizer with less": use.optimizer,
+        "to shard the gradients": use.gradients,
+        "to shard the weights, or hold them in half precision": use.weights,
     }
-    return f"to {max(parts, key=lambda name: parts[name])} would help most"
+    return f"{max(parts, key=lambda name: parts[name])} would help most"

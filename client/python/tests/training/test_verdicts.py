@@ -141,6 +141,39 @@ def test_a_model_without_layers_gets_a_verdict_too():
     assert "no plan is looked for: the model has no layers" in str(found)
 
 
+def test_a_smaller_batch_is_advised_where_activations_are_the_most():
+    # Half of the step is one layer, which every plan needs whole.
+    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(4)), nn.Linear(64, 4096))
+    plain = estimate(model, torch.empty(4096, 64))
+    (found,) = estimate(model, torch.empty(4096, 64), plain.peak_bytes // 4).verdicts
+    assert found.outcome == DOES_NOT
+    assert found.advice == "a smaller batch or shorter samples would help most"
+
+
+def test_plans_send_to_the_host_where_they_may():
+    example = make("gpt2")
+    plain = estimate(example.model, example.sample)
+    usable = fixed_of(plain) + (plain.peak_bytes - fixed_of(plain)) // 2
+    with_host, without = (
+        estimate(example.model, example.sample, usable, offload=offload).verdicts[0]
+        for offload in (True, False)
+    )
+    assert without.outcome == WITH_A_PLAN
+    assert without.host_bytes == 0
+    assert "host" not in str(without)
+    assert with_host.slowdown <= without.slowdown + 0.005
+    assert with_host.host_bytes == with_host.answer.prediction.peak_host_bytes
+
+
+def test_grouped_convolutions_take_their_own_products():
+    def seconds(groups: int) -> float:
+        layers = (nn.Conv2d(256, 256, 7, padding=3, groups=groups) for _ in range(4))
+        found = estimate(nn.Sequential(*layers), torch.empty(64, 256, 28, 28), 1 << 40)
+        return found.verdicts[0].seconds
+
+    assert 20 * seconds(256) < seconds(1)
+
+
 def test_what_a_step_leaves_in_the_model_stays():
     class Model(nn.Module):
         def __init__(self) -> None:
@@ -203,7 +236,7 @@ def test_a_model_that_checkpoints_itself_is_told():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("memory_bytes", value) for value in (-1, 1e9, 1 << 62)),
+        *(("memory_bytes", value) for value in (-1, 48, 1e10, 1 << 62)),
         ("tf32_flops", 0),
         ("link_bytes_per_second", math.inf),
         ("bytes_per_second", math.nan),
