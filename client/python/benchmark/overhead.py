@@ -80,14 +80,12 @@ def checkpointed(layers: list[nn.Module]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def under(
-    layers: list[nn.Module], program: Program | None, by_checkpoint: bool = False
-) -> Iterator[None]:
+def under(layers: list[nn.Module], program: Program | None, alone: bool = False) -> Iterator[None]:
     if program is None:
         yield
         return
     stages = [Stage(str(number), [layer]) for number, layer in enumerate(layers)]
-    coordinator = Coordinator(stages, program, HostTransfers(), [0], by_checkpoint=by_checkpoint)
+    coordinator = Coordinator(stages, program, HostTransfers(), [0], alone=alone)
     coordinator.install()
     try:
         yield
@@ -111,7 +109,7 @@ def under_way(
 def replaying(layers: list[nn.Module], by: str) -> contextlib.AbstractContextManager[None]:
     if by == "checkpoint":
         return checkpointed(layers)
-    return under(layers, replayed(len(layers)), by_checkpoint=by == "both")
+    return under(layers, replayed(len(layers)), alone=by == "both")
 
 
 def medians(

@@ -4,9 +4,10 @@ usage: peers.py [--model NAME] [--compiled] [--rounds N] [--threads N]
 
 Prints a table in Markdown for each model. A peer's peak is measured first; then copies of the
 model are fitted to that peak, one of them with plans of whole layers, and all are timed in turn,
-round by round, so that a change of the machine's speed meets all. Times are medians over the
-rounds, on one thread those of its processor. The first row is plain training against a copy that
-was fitted to plain training's own peak and so runs as it did: its ratio is the noise.
+round by round, so that a change of the machine's speed meets all. Ratios are medians over the
+rounds of those within a round; times, on one thread, are those of its processor. The first row is
+plain training against a copy that was fitted to plain training's own peak and so runs as it did:
+its ratio is the noise. Last come how far off predicted steps and peaks were, on average.
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ class Case:
     sample: Any
     layers: list[nn.Module]
     call: Callable[..., Any]
+    in_segments: bool = True  # whether a layer takes what the one before returns
 
     def forward(self) -> Any:
         return self.call(**self.sample) if isinstance(self.sample, dict) else self.call(self.sample)
 
     def twin(self) -> Case:
         model, layers = copy.deepcopy((self.model, self.layers))
-        return Case(model, self.sample, layers, model)
+        return Case(model, self.sample, layers, model, self.in_segments)
 
     def step(self) -> float:
         """Its seconds."""
@@ -68,7 +70,10 @@ class Case:
 
 
 def loss_of(output: Any) -> torch.Tensor:
-    return output["loss"] if isinstance(output, dict) else output.float().square().mean()
+    if isinstance(output, dict) and "loss" in output:
+        return output["loss"]
+    tensor = output["last_hidden_state"] if isinstance(output, dict) else output
+    return tensor.float().square().mean()
 
 
 def resnet50() -> Case:
@@ -76,7 +81,7 @@ def resnet50() -> Case:
     layers = [
         block for name in ("layer1", "layer2", "layer3", "layer4") for block in getattr(model, name)
     ]
-    return Case(model, torch.randn(8, 3, 96, 96), layers, model)
+    return Case(model, torch.randn(4, 3, 96, 96), layers, model)
 
 
 def gpt2() -> Case:
@@ -84,7 +89,7 @@ def gpt2() -> Case:
         n_layer=8, n_embd=256, n_head=8, vocab_size=1000, n_positions=256, use_cache=False,
         bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
-    ids = torch.randint(0, 1000, (4, 256))
+    ids = torch.randint(0, 1000, (2, 256))
     model = transformers.GPT2LMHeadModel(config)
     return Case(model, {"input_ids": ids, "labels": ids}, list(model.transformer.h), model)
 
@@ -94,7 +99,7 @@ def llama() -> Case:
         num_hidden_layers=8, hidden_size=256, intermediate_size=688, num_attention_heads=8,
         num_key_value_heads=4, vocab_size=1000, use_cache=False,
     )  # fmt: skip
-    ids = torch.randint(0, 1000, (4, 256))
+    ids = torch.randint(0, 1000, (2, 256))
     model = transformers.LlamaForCausalLM(config)
     return Case(model, {"input_ids": ids, "labels": ids}, list(model.model.layers), model)
 
@@ -104,7 +109,7 @@ def bert() -> Case:
         num_hidden_layers=8, hidden_size=256, intermediate_size=1024, num_attention_heads=8,
         vocab_size=1000, max_position_embeddings=256,
     )  # fmt: skip
-    ids = torch.randint(0, 1000, (4, 256))
+    ids = torch.randint(0, 1000, (2, 256))
     model = transformers.BertForMaskedLM(config)
     return Case(model, {"input_ids": ids, "labels": ids}, list(model.bert.encoder.layer), model)
 
@@ -115,7 +120,7 @@ def vit() -> Case:
         image_size=128, patch_size=8, num_labels=10,
     )  # fmt: skip
     model = transformers.ViTForImageClassification(config)
-    images, labels = torch.randn(4, 3, 128, 128), torch.randint(0, 10, (4,))
+    images, labels = torch.randn(2, 3, 128, 128), torch.randint(0, 10, (2,))
     return Case(model, {"pixel_values": images, "labels": labels}, list(model.vit.layers), model)
 
 
@@ -124,7 +129,7 @@ def mixtral() -> Case:
         num_hidden_layers=6, hidden_size=256, intermediate_size=512, num_attention_heads=8,
         num_key_value_heads=4, num_local_experts=4, vocab_size=1000, use_cache=False,
     )  # fmt: skip
-    ids = torch.randint(0, 1000, (4, 256))
+    ids = torch.randint(0, 1000, (2, 256))
     model = transformers.MixtralForCausalLM(config)
     return Case(model, {"input_ids": ids, "labels": ids}, list(model.model.layers), model)
 
@@ -135,14 +140,19 @@ def t5() -> Case:
         use_cache=False,
     )  # fmt: skip
     model = transformers.T5EncoderModel(config)
-    ids = torch.randint(0, 1000, (4, 256))
-    return Case(model, {"input_ids": ids}, list(model.encoder.block), model)
+    ids = torch.randint(0, 1000, (2, 256))
+    return Case(model, {"input_ids": ids}, list(model.encoder.block), model, in_segments=False)
 
 
 def convnext() -> Case:
     model = torchvision.models.convnext_tiny()
-    layers = [block for stage in (1, 3, 5, 7) for block in model.features[stage]]
-    return Case(model, torch.randn(8, 3, 96, 96), layers, model)
+    # Stages of blocks, and between them what makes images smaller.
+    layers = [
+        layer
+        for number, part in enumerate(list(model.features)[1:], 1)
+        for layer in (part if number % 2 else [part])
+    ]
+    return Case(model, torch.randn(4, 3, 96, 96), layers, model)
 
 
 MODELS = {
@@ -278,7 +288,7 @@ def peers_of(case: Case, compiled: bool) -> Iterator[tuple[str, Peer]]:
         return
     yield "plain", plain
     length = len(case.layers)
-    for count in (2, 4, length):
+    for count in (2, 4, length) if case.in_segments else ():
         yield (
             f"`checkpoint_sequential`, {count} segments",
             lambda case, count=count: checkpointed(case.layers, count, 1),
@@ -298,8 +308,8 @@ def peers_of(case: Case, compiled: bool) -> Iterator[tuple[str, Peer]]:
         )
 
 
-def fit_to(case: Case, peak: int, by_operator: bool, plans: str) -> int | None:
-    """Fits the case so that its measured peak is at most this; returns that peak.
+def fit_to(case: Case, peak: int, by_operator: bool, plans: str) -> Any:
+    """Fits the case so that its measured peak is at most this; returns what `fit` returns.
 
     None where no schedule fits. The directory `plans` has the profile of earlier rows.
     """
@@ -319,18 +329,38 @@ def fit_to(case: Case, peak: int, by_operator: bool, plans: str) -> int | None:
             return None
         measured = fitted.measured_peak_bytes or 0
         if measured <= peak:
-            return measured
+            return fitted
         budget -= measured - peak
 
 
 @dataclass
 class Row:
-    """Peaks in bytes and seconds of a step: the peer's, then of Stowage within that peak, with and
-    without layers that are saved in part. None: no schedule fits.
+    """Peaks in bytes and seconds of a step, by round: the peer's, then of Stowage within that peak,
+    with and without layers that are saved in part. None: no schedule fits.
     """
 
+    fits: list[Any]  # what `fit` returned, beside the peer's None
     peaks: list[int | None]
-    seconds: list[float]
+    seconds: list[list[float]]
+
+    def errors(self) -> Iterator[tuple[float, float]]:
+        """Of predicted seconds and peaks, over measured ones."""
+        for fitted, seconds in zip(self.fits, self.seconds, strict=True):
+            if fitted is not None and fitted.answer is not None:
+                yield (
+                    fitted.predicted_seconds / statistics.median(seconds) - 1,
+                    fitted.predicted_peak_bytes / fitted.measured_peak_bytes - 1,
+                )
+
+    def ratio(self, number: int) -> str:
+        """Of steps to the peer's."""
+        pairs = zip(self.seconds[number], self.seconds[0], strict=False)
+        ratios = [own / of_peer for own, of_peer in pairs]
+        return f"{statistics.median(ratios):.2f}" if ratios else ""
+
+    def milliseconds(self, number: int) -> str:
+        seconds = self.seconds[number]
+        return f"{statistics.median(seconds) * 1e3:.0f}" if seconds else ""
 
 
 def compare(case: Case, peer: Peer, rounds: int, compiled: bool, plans: str) -> Row:
@@ -341,19 +371,21 @@ def compare(case: Case, peer: Peer, rounds: int, compiled: bool, plans: str) -> 
                 layer.compile()
     with peer(case), contextlib.ExitStack() as stack:
         peak = case.peak()
-        own = [fit_to(twin, peak, bool(by), plans) for by, twin in zip((1, 0), twins, strict=True)]
+        fits = [fit_to(twin, peak, bool(by), plans) for by, twin in zip((1, 0), twins, strict=True)]
         cases = [case, *twins]
-        reached = [True, *(peak is not None for peak in own)]
+        reached = [True, *(fitted is not None for fitted in fits)]
         times: list[list[float]] = [[], [], []]
         for one in cases:
             stack.enter_context(unchanged(one.model))
-        for _ in range(rounds):
-            for one, is_there, seconds in zip(cases, reached, times, strict=True):
-                if is_there:
-                    seconds.append(one.step())
+        for number in range(rounds):
+            # Each comes first as often as the others.
+            for index in (*range(number % 3, 3), *range(number % 3)):
+                if reached[index]:
+                    times[index].append(cases[index].step())
     for twin in twins:
         stowage.unfit(twin.model)
-    return Row([peak, *own], [statistics.median(runs) if runs else 0.0 for runs in times])
+    peaks = [fitted and fitted.measured_peak_bytes for fitted in fits]
+    return Row([None, *fits], [peak, *peaks], times)
 
 
 def main() -> None:
@@ -371,16 +403,20 @@ def main() -> None:
         print(f"\n{name}, peaks in MiB, steps in ms\n")
         print("| | peak | step | Stowage: peak | step | ratio | of whole layers: peak | ratio |")
         print("|---|---|---|---|---|---|---|---|")
+        errors: list[tuple[float, float]] = []
         with tempfile.TemporaryDirectory() as plans:
             for label, peer in peers_of(case, options.compiled):
-                print_row(label, compare(case, peer, options.rounds, options.compiled, plans))
+                row = compare(case, peer, options.rounds, options.compiled, plans)
+                print_row(label, row)
+                errors += row.errors()
+        seconds, peaks = (statistics.mean(map(abs, each)) for each in zip(*errors, strict=True))
+        print(f"\npredicted: steps off by {seconds:.1%}, peaks by {peaks:.1%}", flush=True)
 
 
 def print_row(label: str, row: Row) -> None:
-    of_peer, own, whole = row.seconds
-    cells = [label, _mib(row.peaks[0]), f"{of_peer * 1e3:.0f}", _mib(row.peaks[1])]
-    cells += [f"{own * 1e3:.0f}", f"{own / of_peer:.2f}"] if own else ["", ""]
-    cells += [_mib(row.peaks[2]), f"{whole / of_peer:.2f}" if whole else ""]
+    cells = [label, _mib(row.peaks[0]), row.milliseconds(0)]
+    cells += [_mib(row.peaks[1]), row.milliseconds(1), row.ratio(1)]
+    cells += [_mib(row.peaks[2]), row.ratio(2)]
     print("| " + " | ".join(cells) + " |", flush=True)
 
 

@@ -28,6 +28,9 @@ _ROUNDINGS = 4
 # What the loss is multiplied with to have gradients rounded otherwise; exact in every type.
 _FACTOR = 0.75
 
+# What only makes kernels and pools takes less.
+_LEAST_COMPILING_SECONDS = 0.1
+
 _LOSS = "the loss"
 
 
@@ -43,11 +46,12 @@ class PlainSteps:
     peak_bytes: int  # beyond parameters and gradients
     sums: StepSums
     # By parameter, and of the loss: how far apart two steps are, of which one rounds otherwise.
-    rounding: Mapping[str, float]
+    # None: not known.
+    rounding: Mapping[str, float] | None
 
 
-def plain_steps(model: nn.Module, work: Workload, known_seconds: float | None = None) -> PlainSteps:
-    """From where generators and buffers are. Requires: `unchanged`."""
+def plain_steps(model: nn.Module, work: Workload) -> PlainSteps:
+    """From where generators and buffers are. Requires: `unchanged`, and gradients that are zero."""
     with same_state(model, work), without_collectives(model):
         begin = time.perf_counter()
         one = _step(work, _FACTOR)  # makes kernels and pools as well
@@ -58,16 +62,20 @@ def plain_steps(model: nn.Module, work: Workload, known_seconds: float | None = 
         if parameter.grad is not None:
             parameter.grad.div_(-_FACTOR)
     # Adds its gradients to those of the first.
-    begin = time.perf_counter()
-    other, peak = metered_step(work)
+    second = metered_step(work)
     # The first has compiled something, where the second, though it is metered, is so much shorter.
-    has_compiled = work.ranks.any_of(2 * (time.perf_counter() - begin) < first)
+    has_compiled = work.ranks.any_of(first > 2 * second.seconds + _LEAST_COMPILING_SECONDS)
     apart = {name: size for name, (_, size) in _sums(model).items()}
-    seconds = known_seconds
-    if seconds is None:
-        is_enough = work.is_enough(first) and not has_compiled
-        seconds = first if is_enough else seconds_of_step(work)
-    return PlainSteps(seconds, peak, sums, {_LOSS: abs(one - other), **apart})
+    is_enough = work.is_enough(first) and not has_compiled
+    seconds = first if is_enough else seconds_of_step(work)
+    return PlainSteps(seconds, second.peak, sums, {_LOSS: abs(one - second.loss), **apart})
+
+
+def plain_step(model: nn.Module, work: Workload, seconds: float, peak_bytes: int) -> PlainSteps:
+    """The same of a model whose steps are known to take so much. Requires: `unchanged`."""
+    with same_state(model, work), without_collectives(model):
+        loss = _step(work)
+    return PlainSteps(seconds, peak_bytes, sums_of(model, loss), None)
 
 
 def sums_of(model: nn.Module, loss: float) -> StepSums:
@@ -101,11 +109,11 @@ def why_not_compared(plain: PlainSteps | None) -> str:
     """Why no step can be compared with plain training's; "": it can be."""
     why = "plain training runs out of memory"
     if plain is not None:
-        if can_be_compared(plain.sums, plain.rounding):
+        if plain.rounding is None or can_be_compared(plain.sums, plain.rounding):
             return ""
         why = (
-            f"the losses of two plain steps on the sample are {plain.rounding[_LOSS]:.2g} apart, "
-            f"of {plain.sums[_LOSS][0]:.4g}"
+            f"the losses of two steps on the sample are {plain.rounding[_LOSS]:.2g} apart, of "
+            f"{plain.sums[_LOSS][0]:.4g}"
         )
     return f"loss and gradients were not compared with plain training's: {why}"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from stowage.torch.checkpointed import all_in_turn, run_checkpointed, traced_by_compile
+from stowage.torch.alone import run_alone
 from stowage.torch.executor import Pass
 from stowage.torch.installation import Installation
 from stowage.torch.kept_results import Way
@@ -18,6 +18,7 @@ from stowage.torch.program import Program
 from stowage.torch.stage import Stage
 from stowage.torch.structure import tensors_of
 from stowage.torch.switches import checkpoints_itself, warn_of_checkpointing
+from stowage.torch.traced import all_in_turn, traced_by_compile
 from stowage.torch.transfers import Transfers
 
 
@@ -28,8 +29,8 @@ class Coordinator:
     caller's output, so that a forward without a backward, or one that raised, leaves nothing.
     Between two layers it lives as long as any output of the first.
 
-    With `by_checkpoint`, programs that replay layers in turn are run by `torch.utils.checkpoint`
-    instead, layer by layer and without a pass.
+    With `alone`, programs that replay layers in turn are run layer by layer instead, without a
+    pass.
     """
 
     is_chain = True
@@ -42,11 +43,11 @@ class Coordinator:
         chain_slots: Sequence[int],
         other_sizes: OtherSizes | None = None,
         *,
-        by_checkpoint: bool = False,
+        alone: bool = False,
     ) -> None:
         self.stages = tuple(stages)
         self.program = program
-        self._by_checkpoint = by_checkpoint
+        self._alone = alone
         # Of the step, where it is run without a pass.
         self._without_pass: Program | None = program if self._can_do_without(program) else None
         self._other_sizes = other_sizes
@@ -83,7 +84,7 @@ class Coordinator:
                 self._pass = Pass(self.stages, program, self._transfers, observed)
         if self._without_pass is not None:
             self._pass = None
-            return _run_alone(self.stages[stage - 1], self._without_pass, stage, args, kwargs)
+            return _run_or_keep(self.stages[stage - 1], self._without_pass, stage, args, kwargs)
         run = self._pass
         if run is None or run.called != stage - 1:
             self._pass = None
@@ -101,7 +102,7 @@ class Coordinator:
         return output
 
     def _can_do_without(self, program: Program) -> bool:
-        return program.is_plain or (self._by_checkpoint and program.in_turn)
+        return program.is_plain or (self._alone and program.in_turn)
 
     def _traced(self, stage: int) -> Callable[..., Any] | None:
         """What torch.compile of the whole model traces; None: nothing of the program."""
@@ -170,8 +171,8 @@ class SeparateLayers:
         of_stage = self.stages[stage - 1]
         elements = sum(tensor.numel() for tensor in tensors_of((args, kwargs)))
         if elements > self._elements[stage - 1] and self._may_replay[stage - 1]:
-            return run_checkpointed(of_stage, None, args, kwargs)
-        return _run_alone(of_stage, self.program, stage, args, kwargs)
+            return run_alone(of_stage, None, args, kwargs)
+        return _run_or_keep(of_stage, self.program, stage, args, kwargs)
 
     def _traced(self, stage: int) -> Callable[..., Any] | None:
         return _traced_alone(self.stages[stage - 1], self.program, stage)
@@ -190,11 +191,11 @@ class _Checkpointing:
             warn_of_checkpointing(self.first.name)
 
 
-def _run_alone(stage: Stage, program: Program, number: int, args: Any, kwargs: Any) -> Any:
+def _run_or_keep(stage: Stage, program: Program, number: int, args: Any, kwargs: Any) -> Any:
     """The layer's output, where it is replayed right before its own backward or not at all."""
     if program.plain[number]:
         return stage.run(args, kwargs)
-    return run_checkpointed(stage, _way(stage, program, number), args, kwargs)
+    return run_alone(stage, _way(stage, program, number), args, kwargs)
 
 
 def _traced_alone(stage: Stage, program: Program, number: int) -> Callable[..., Any]:

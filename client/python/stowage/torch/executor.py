@@ -10,7 +10,6 @@ or all of its own were.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -18,9 +17,8 @@ import torch
 from torch import Tensor
 
 from stowage.torch.discover import refuse_caches
-from stowage.torch.kept_results import Keep, KeptResults, Way
+from stowage.torch.kept_results import KeptResults, Way
 from stowage.torch.program import Program, Step
-from stowage.torch.replay import Context
 from stowage.torch.saved_tensors import FirstRun
 from stowage.torch.stage import Call, Stage, input_slots
 from stowage.torch.structure import take_tensors, tensors_of
@@ -111,37 +109,25 @@ class Pass:
     ) -> tuple[Any, list[Saved] | None, KeptResults | None]:
         """What the layer returns, and what it saved where the program keeps that."""
         stage = self._stages[number - 1]
-        device = tensors[chain[0][0]].device
-        context = Context.current(device.type)
         saves = self._program.operations[self._next - 1][0] == Step.SAVE
         if not self._program.runs_again[number]:
             hooks = FirstRun(self, number, stage.name, tensors, chain, saves=saves)
             with hooks:
                 returned = stage.run(args, kwargs)
             return returned, hooks.take_saved(), None
-        devices = () if device.type == "cpu" else (device,)
-        way = self._way_of(number)
-        keep = Keep(way, stage.name, devices) if way is not None else None
-        hooks = FirstRun(self, number, stage.name, tensors, chain, saves=saves, part=keep)
-        sides: list[Any] = list(tensors)
-        for slot, _ in chain:
-            sides[slot] = None
-        sides = [side if side is None or side.is_leaf else side.detach() for side in sides]
-        snapshot = stage.replay.before(devices, sides)
-        with hooks, keep or contextlib.nullcontext():
-            returned = stage.run(args, kwargs)
-        stage.replay.after(snapshot)
-        self._calls[number] = Call(
+        first = stage.run_first(
+            self,
+            number,
             template,
-            sides,
-            tuple(tensor.requires_grad for tensor in tensors),
+            tensors,
             chain,
-            context,
-            snapshot,
-            hooks.notes,
+            args,
+            kwargs,
+            saves=saves,
+            way=self._way_of(number),
         )
-        kept = keep.results(drew=snapshot.random is not None) if keep is not None else None
-        return returned, hooks.take_saved(), kept
+        self._calls[number] = first.call
+        return first.returned, first.saved, first.kept
 
     def _way_of(self, number: int) -> Way | None:
         """How the operation before the next one saves the stage; None: all, or nothing."""

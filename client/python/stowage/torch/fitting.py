@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
 import weakref
@@ -17,18 +16,10 @@ from stowage.answer import Answer
 from stowage.errors import InfeasibleError, NotAChainError, StowageError
 from stowage.local import solve
 from stowage.model import Chain, Platform, Schedule
-from stowage.native import format_bytes
 from stowage.planner import plan
 from stowage.torch.budget import MemoryUse, memory_use
 from stowage.torch.collectives import without_collectives
 from stowage.torch.common_profile import common_profile
-from stowage.torch.comparison import (
-    PlainSteps,
-    compare_steps,
-    plain_steps,
-    sums_of,
-    why_not_compared,
-)
 from stowage.torch.coordinator import Coordinator, SeparateLayers
 from stowage.torch.discover import Layers, find_layers
 from stowage.torch.graph_leaves import leaves_of
@@ -40,7 +31,6 @@ from stowage.torch.planning import (
     budget_of,
     find_plan,
     find_unproven,
-    infeasible,
     predicted_peak,
 )
 from stowage.torch.profile_file import ProfileFile
@@ -70,6 +60,7 @@ from stowage.torch.switches import (
     without_skipping,
 )
 from stowage.torch.transfers import transfers_for
+from stowage.torch.trial import Measured, OutdatedError, try_schedule
 from stowage.torch.wishes import (
     Wishes,
     by_size,
@@ -82,7 +73,7 @@ from stowage.torch.wishes import (
     loss_of,
     refuse_unlike,
 )
-from stowage.torch.workload import Workload, metered_step, seconds_of_step
+from stowage.torch.workload import Workload, metered_step
 from stowage.torch.wrapping import eagerly, is_compiled_whole, unwrapped
 
 _log = logging.getLogger("stowage")
@@ -175,7 +166,7 @@ def fit(
         offload: whether values may go to host memory; by default where the device is a GPU.
         selective: whether a layer may keep a part of what its backward needs, operator by
             operator, and rerun the rest. Finding such ways takes a few steps' time.
-        run: "torch": by PyTorch's own `torch.utils.checkpoint`, layer by layer, as torch.compile of
+        run: "torch": layer by layer, as `torch.utils.checkpoint` does and torch.compile of
             the whole model needs; "stowage": by Stowage's executor, which also replays several
             layers in a row and offloads; "auto": the first where a plan for it is as fast.
         measure: whether to run a step at the end, for `report`.
@@ -267,7 +258,7 @@ def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
         with ranks.telling(), around[0], around[1], around[2]:
             try:
                 done = _fit(model, wishes, caches, measures_anew=False)
-            except _OutdatedError as error:
+            except OutdatedError as error:
                 _log.info("%s; measures anew", error)
                 done = _fit(model, wishes, caches, measures_anew=True)
             ranks.steps(lambda: _measure_sizes(model, done, smaller, wishes))
@@ -298,10 +289,6 @@ def _refuse_unlike_calls(ranks: Ranks, wishes: Wishes, samples: Sequence[Any]) -
         run=wishes.run,
         measure=wishes.measure,
     )
-
-
-class _OutdatedError(StowageError):
-    """A saved profile is not of what the model does now."""
 
 
 def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: bool) -> Fitted:
@@ -349,7 +336,7 @@ def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: boo
             if unproven is None:
                 if not measured.is_saved:
                     raise
-                raise _OutdatedError("no schedule fits with the saved profile") from error
+                raise OutdatedError("no schedule fits with the saved profile") from error
             (planned, route), too_much = unproven, error
     if found.input_slots is None and route.reason == "run='torch'":
         route = replace(route, reason="the layers are no chain, so each is replayed alone")
@@ -373,7 +360,7 @@ def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: boo
             found.input_slots,
             # Processes with parts of other sizes would choose other programs.
             None if ranks.in_layers else _other_sizes(profile, platform, program, route, wishes),
-            by_checkpoint=route.run != "stowage",
+            alone=route.run != "stowage",
         )
     share = profile.managed_share
     left_out = f"{1 - share:.0%} of what a step holds is outside of these layers, and stays"
@@ -397,21 +384,11 @@ def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: boo
     )
     _fitted[model] = fitted
     try:
-        _try(model, work, fitted, measured, ranks, too_much, measure=wishes.measure)
+        try_schedule(model, work, fitted, measured, ranks, too_much, measure=wishes.measure)
     except BaseException:
         unfit(model)
         raise
     return fitted
-
-
-@dataclass(slots=True)
-class _Measured:
-    """A model's profile, and where it is saved; None: nowhere."""
-
-    profile: Profile
-    file: ProfileFile | None
-    is_saved: bool  # it comes from there
-    plain: PlainSteps | None  # None: out of memory, or not measured in this start
 
 
 def _measured(
@@ -422,7 +399,7 @@ def _measured(
     wishes: Wishes,
     *,
     measures_anew: bool,
-) -> _Measured:
+) -> Measured:
     file, ranks = None, wishes.ranks
     if wishes.plan_cache is not None:
         how = {"is_chain": profiler.is_chain, "selective": wishes.selective}
@@ -430,89 +407,17 @@ def _measured(
         profile = None if measures_anew else file.load(ranks.first(file.read))
         is_known = not ranks.any_of(profile is None)
         if is_known and profile is not None:
-            return _Measured(profile, file, True, None)
+            return Measured(profile, file, True, None)
     name = type(model).__name__
     profile = ranks.steps(lambda: profiler.run(name, selective=wishes.selective))
     profile = common_profile(profile, stages, ranks)
     if file is not None and ranks.is_first:
         file.save(profile)
-    return _Measured(profile, file, False, profiler.plain)
-
-
-def _try(
-    model: nn.Module,
-    work: Workload,
-    fitted: Fitted,
-    measured: _Measured,
-    ranks: Ranks,
-    too_much: InfeasibleError | None,
-    *,
-    measure: bool,
-) -> None:
-    """Puts the schedule in place, compares a step with plain training's, and measures steps.
-
-    Raises `too_much` where the schedule is predicted not to fit, and does not.
-    """
-    profile = fitted.profile
-    if fitted.answer is None:
-        fitted.coordinator.install()
-        if measure and measured.is_saved:
-            with unchanged(model, work):
-                _, peak = ranks.steps(lambda: metered_step(work))
-            _refuse_outdated(measured, fitted, max(ranks.all_of(peak)))
-        if measure:
-            fitted.measured_seconds = profile.plain_seconds
-            fitted.measured_peak_bytes = profile.plain_peak_bytes
-        return
-    plain = measured.plain
-    if measured.is_saved and profile.plain_seconds is not None:
-        known = profile.plain_seconds
-        plain = ranks.steps(lambda: _plain_steps(model, work, known))
-    why_not = max(ranks.all_of(why_not_compared(plain)))
-    if why_not:
-        plain, fitted.notes = None, (*fitted.notes, why_not)
-    fitted.coordinator.install()
-    if plain is None and not measure and too_much is None:
-        return
-    with unchanged(model, work):
-        loss, peak = ranks.steps(lambda: metered_step(work))
-        highest = max(ranks.all_of(peak))
-        if too_much is not None and highest > fitted.activations:
-            if measured.is_saved:
-                raise _OutdatedError("no schedule fits with the saved profile") from too_much
-            least = min(highest, (too_much.minimum_memory_bytes or highest) - fitted.use.total)
-            raise infeasible(fitted.activations, least, fitted.use)
-        _refuse_outdated(measured, fitted, highest)
-        if plain is not None:
-            sums, rounding = plain.sums, plain.rounding
-            ranks.together(lambda: compare_steps(sums, sums_of(model, loss), rounding))
-        if measure:
-            if work.device.type == "cuda":  # where the first step has made workspaces
-                _, peak = ranks.steps(lambda: metered_step(work))
-            fitted.measured_seconds = ranks.steps(lambda: seconds_of_step(work))
-            fitted.measured_peak_bytes = peak
-
-
-def _plain_steps(model: nn.Module, work: Workload, seconds: float) -> PlainSteps | None:
-    """Of a model whose steps are known to take so long. None: out of memory."""
-    with unchanged(model, work), contextlib.suppress(torch.OutOfMemoryError):
-        return plain_steps(model, work, seconds)
-    return None
-
-
-def _refuse_outdated(measured: _Measured, fitted: Fitted, peak: int) -> None:
-    predicted = fitted.predicted_peak_bytes or 0
-    if measured.is_saved and peak > (1 + _PEAKS_DIFFER) * max(predicted, fitted.activations):
-        assert measured.file is not None
-        measured.file.forget()
-        raise _OutdatedError(f"{measured.file.path}: a step takes {format_bytes(peak)}")
+    return Measured(profile, file, False, profiler.plain)
 
 
 # What is less of what a step holds is said in a note.
 _LEAST_SHARE = 0.5
-
-# By more than what is predicted of a profile that was just measured.
-_PEAKS_DIFFER = 0.05
 
 
 def unfit(model: nn.Module) -> None:

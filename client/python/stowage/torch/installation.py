@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from stowage.torch.checkpointed import BrokenGraphError
 from stowage.torch.stage import Stage
+from stowage.torch.traced import BrokenGraphError
 
 # Called for each layer: (stage from 1, args, kwargs) -> what the layer returns.
 Handler = Callable[[int, Any, Any], Any]

@@ -46,7 +46,7 @@ class Solving:
         )
 
     def in_turn(self) -> Solving:
-        """For plans that `checkpoint` can run."""
+        """For plans that are run layer by layer."""
         return replace(self, solver=IN_TURN_SOLVER, platform=Platform(memory_bytes=0))
 
     def range_of_activations(self) -> tuple[int, int]:

@@ -108,7 +108,7 @@ class Profiler:
         seconds.measure()
         chain = _timed(bytes_of.chain(name), seconds)
         if selective:
-            options = find_ways(chain.stages, *self._walk, repeats)
+            options = find_ways(chain.stages, bytes_of.overheads, *self._walk, repeats)
             chain = _with_options(chain, bytes_of.gathers.added_to_options(options))
         if isinstance(bytes_of, SeparateBytes):
             chain = bytes_of.with_what_follows(chain)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from stowage.model import Operation, OperationKind, Schedule
+from stowage.model import OperationKind, Schedule
 
 
 class Step(IntEnum):
@@ -133,15 +133,6 @@ class Program:
     def option_of(self, stage: int) -> int:
         """How the stage's first forward saves it; 0: all, or nothing."""
         return self.save_options[self.first_forward[stage]]
-
-
-def saved_by(option: int) -> Program:
-    """Saves the one stage that there is by an option, and reruns the rest within its backward."""
-    operations = (
-        Operation(kind=OperationKind.FORWARD_SAVE, stage=1, save_option=option),
-        Operation(kind=OperationKind.BACKWARD, stage=1),
-    )
-    return Program.of(Schedule(operations=operations), 1)
 
 
 def everything_stored(length: int) -> Program:

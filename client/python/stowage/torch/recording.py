@@ -155,6 +155,7 @@ class Recording:
 
     operators: list[Recorded]
     notes: list[Note]
+    outputs: list[Tensor] = field(default_factory=list)  # of the layer, with a graph
 
     def way(self, name: str, kept: Collection[int]) -> Way:
         """Keeps the results of these operators."""
@@ -176,6 +177,8 @@ class Recording:
 
 def record(arguments: Arguments, work: Workload) -> Recording:
     """Runs the layer once. Raises `UnsuitedError` where it cannot be saved in part."""
+    if not all(map(has_plain_storage, arguments.tensors)):
+        raise UnsuitedError("it gets tensors that are not plain")
     recorder = Recorder(work)
     hooks = _Hooks(arguments, recorder)
 
@@ -184,10 +187,10 @@ def record(arguments: Arguments, work: Workload) -> Recording:
             return arguments.stage.run(args, kwargs)
 
     try:
-        arguments.run_by(run, gradients=True)
+        outputs, _ = arguments.run_by(run, gradients=True)
     except Exception as error:  # as of code that does not run under a dispatch mode
         raise UnsuitedError(f"it cannot be recorded: {error}") from error
-    return Recording(recorder.operators, hooks.notes)
+    return Recording(recorder.operators, hooks.notes, outputs)
 
 
 _FEW_BYTES = 64

@@ -60,7 +60,7 @@ class Report:
     plain_peak_bytes: int | None
     budget_bytes: int
     managed_share: float  # of what a plain step holds for its backward: what the layers hold
-    run: str  # "torch": by torch.utils.checkpoint; "stowage": by Stowage's executor; "plain"
+    run: str  # "torch": layer by layer; "stowage": by Stowage's executor; "plain"
     run_reason: str
     layers: tuple[LayerReport, ...]
     notes: tuple[str, ...]
@@ -118,7 +118,7 @@ def report(model: nn.Module) -> Report:
 
 _RUN_BY = {
     "plain": "as without Stowage",
-    "torch": "by torch.utils.checkpoint",
+    "torch": "layer by layer",
     "stowage": "by Stowage's executor",
 }
 _KEPT = {

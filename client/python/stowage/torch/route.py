@@ -1,7 +1,7 @@
-"""Chooses how a plan is run: by PyTorch's own `checkpoint`, or by Stowage's executor.
+"""Chooses how a plan is run: layer by layer, or by Stowage's executor.
 
-`checkpoint` replays one layer at a time, right before its backward, and sends nothing to the host.
-It also works where torch.compile traces the whole model.
+Layer by layer each is replayed alone, right before its backward, as by PyTorch's `checkpoint`, and
+nothing is sent to the host. That also works where torch.compile traces the whole model.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from stowage.planner import Planned
 from stowage.torch.program import Program
 
 RUNS = ("auto", "torch", "stowage")
-# The solver whose plans `checkpoint` can run, where the caller leaves the choice.
+# The solver whose plans are run layer by layer, where the caller leaves the choice.
 IN_TURN_SOLVER = "per_layer"
-# By how much such a plan may be slower than the best, to be run by `checkpoint`.
+# By how much such a plan may be slower than the best, to be run layer by layer.
 _AS_FAST = 1.005
 
 
@@ -43,9 +43,9 @@ def choose_route(
     Args:
         run, solver: as of `fit`.
         best: of the solver's plans.
-        find_in_turn: finds the best of those that `checkpoint` can run; None: none fits.
+        find_in_turn: finds the best of those that are run layer by layer; None: none fits.
 
-    Raises `StowageError` where `run` is "torch" and the solver's plan is not for `checkpoint`.
+    Raises `StowageError` where `run` is "torch" and the solver's plan is no such one.
     """
     if run == "stowage":
         return best, Route("stowage", "run='stowage'")
@@ -77,7 +77,7 @@ def choose_route(
 
 
 def _why_not_in_turn(planned: Planned, length: int) -> str:
-    """What `checkpoint` cannot do of the plan; "": it can run it."""
+    """What is not done layer by layer of the plan; "": nothing."""
     schedule = planned.answer.schedule
     assert schedule is not None
     program = Program.of(schedule, length)

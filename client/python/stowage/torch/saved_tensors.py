@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from stowage.torch.values import (
+    PLAIN_TYPES,
     Held,
     InputView,
     Saved,
@@ -65,8 +67,11 @@ class _Owners:
                 self._owners[storage_key(part)] = INPUT, index
 
     def note_of(self, tensor: Tensor) -> Note:
-        parts = parts_of(tensor)
-        owner = self._owners.get(storage_key(parts[0])) if parts else None
+        if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided:
+            owner = self._owners.get(tensor.untyped_storage()._cdata)
+        else:
+            parts = parts_of(tensor)
+            owner = self._owners.get(storage_key(parts[0])) if parts else None
         if owner is not None:
             if owner[0] is _ARGUMENT or has_plain_storage(tensor):
                 return *owner, tensor.shape, tensor.dtype, None

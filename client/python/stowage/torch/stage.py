@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from stowage.torch.kept_results import HandOn, Keep, Way
+from stowage.torch.kept_results import HandOn, Keep, KeptResults, Way
 from stowage.torch.replay import Context, Replay, Snapshot
-from stowage.torch.saved_tensors import Complete, Note, ReplayRun
+from stowage.torch.saved_tensors import Complete, FirstRun, Holder, Note, ReplayRun
 from stowage.torch.sharding import is_fully_sharded
 from stowage.torch.structure import put_tensors, tensors_of
 from stowage.torch.values import Saved, Value, storage_keys
@@ -38,6 +38,48 @@ class Stage:
         for forward in self.forwards[1:]:
             output = forward(output)
         return output
+
+    def run_first(
+        self,
+        holder: Holder,
+        number: int,
+        template: Any,
+        tensors: Sequence[Tensor],
+        chain: Sequence[tuple[int, int]],
+        args: Any,
+        kwargs: Any,
+        *,
+        saves: bool,
+        way: Way | None,
+    ) -> FirstCall:
+        """The caller's own call, in whose graph are handles of `holder`.
+
+        Args:
+            number: what the handles tell the holder, of the stage.
+            template, tensors: of the arguments, as of `Call`.
+            chain: as of `Call`.
+            saves: keeps what the layer saves; with `way`, only that.
+        """
+        device = tensors[chain[0][0] if chain else 0].device if tensors else torch.device("cpu")
+        devices = () if device.type == "cpu" else (device,)
+        context = Context.current(device.type)
+        keep = Keep(way, self.name, devices) if way is not None else None
+        hooks = FirstRun(holder, number, self.name, tensors, chain, saves=saves, part=keep)
+        outside: dict[int, Tensor] = {}  # of the graph, by id: a layer may get one tensor twice
+        for tensor in tensors:
+            if id(tensor) not in outside:
+                outside[id(tensor)] = tensor if tensor.is_leaf else _detached(tensor)
+        sides: list[Any] = [outside[id(tensor)] for tensor in tensors]
+        for slot, _ in chain:
+            sides[slot] = None
+        snapshot = self.replay.before(devices, sides)
+        with hooks, keep or contextlib.nullcontext():
+            returned = self.run(args, kwargs)
+        self.replay.after(snapshot)
+        needs = tuple(tensor.requires_grad for tensor in tensors)
+        call = Call(template, sides, needs, chain, context, snapshot, hooks.notes)
+        kept = keep.results(drew=snapshot.random is not None) if keep is not None else None
+        return FirstCall(returned, call, hooks.take_saved(), kept)
 
     def run_again(
         self,
@@ -121,7 +163,7 @@ class Call:
     template: Any  # (args, kwargs) with a Slot for each tensor
     sides: list[Tensor | None]  # the tensors, detached; None: a value of the chain
     needs: tuple[bool, ...]  # by tensor: whether it needs a gradient
-    chain: list[tuple[int, int]]  # slot, index in the value before
+    chain: Sequence[tuple[int, int]]  # slot, index in the value before
     context: Context
     snapshot: Snapshot
     notes: Sequence[Note] = ()  # of the first run
@@ -133,12 +175,30 @@ class Call:
             tensors[slot] = inputs[index]
         made: dict[int, Tensor] = {}  # a layer may get one tensor twice
         for slot, tensor in enumerate(tensors):
-            of_chain = self.sides[slot] is None
-            if of_chain or (self.needs[slot] and not tensor.requires_grad):
+            # Also of a leaf, on which a layer may put hooks.
+            if self.sides[slot] is None or self.needs[slot]:
                 if id(tensor) not in made:
-                    made[id(tensor)] = tensor.detach().requires_grad_(self.needs[slot])
+                    made[id(tensor)] = _detached(tensor).requires_grad_(self.needs[slot])
                 tensors[slot] = made[id(tensor)]
         return tensors
+
+
+def _detached(tensor: Tensor) -> Tensor:
+    """With what Python code has put on it."""
+    detached = tensor.detach()
+    for name, value in vars(tensor).items():
+        vars(detached).setdefault(name, value)
+    return detached
+
+
+class FirstCall(NamedTuple):
+    """What a layer returns and saves. `saved`, by handle, is None where nothing was to be kept;
+    `kept` is a way's."""
+
+    returned: Any
+    call: Call
+    saved: list[Saved] | None
+    kept: KeptResults | None
 
 
 def input_slots(tensors: Sequence[Tensor], likely: Sequence[int]) -> Sequence[int]:

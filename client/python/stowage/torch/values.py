@@ -30,7 +30,7 @@ def parts_of(tensor: Tensor) -> list[Tensor]:
     """The strided tensors that hold it: itself, or the parts of a sparse one, or what a DTensor,
     or another tensor around tensors, has in this process.
     """
-    if type(tensor) in _PLAIN_TYPES and tensor.layout == torch.strided:
+    if type(tensor) in PLAIN_TYPES and tensor.layout == torch.strided:
         return [tensor]
     held = held_by(tensor)
     if len(held) == 1 and held[0] is tensor:
@@ -57,11 +57,11 @@ def held_by(tensor: Tensor) -> list[Tensor]:
 
 def arrived(tensor: Tensor) -> Tensor:
     """The tensor; where it is what a collective will give, that, once it is there."""
-    wait = None if type(tensor) in _PLAIN_TYPES else getattr(tensor, "trigger_wait", None)
+    wait = None if type(tensor) in PLAIN_TYPES else getattr(tensor, "trigger_wait", None)
     return tensor if wait is None else wait()  # type: ignore[no-any-return, unused-ignore]
 
 
-_PLAIN_TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
+PLAIN_TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 
 
 def is_stand_in(tensor: Tensor) -> bool:
@@ -76,7 +76,7 @@ def storage_keys(tensors: Iterable[Tensor]) -> set[int]:
 def has_plain_storage(tensor: Tensor) -> bool:
     """Whether the tensor is a strided view of a storage of its own type, as nearly all are."""
     return (
-        type(tensor) in _PLAIN_TYPES
+        type(tensor) in PLAIN_TYPES
         and tensor.layout == torch.strided
         and not tensor.is_quantized
         and not tensor.is_conj()

@@ -5,6 +5,7 @@ Of equal layers, such as the blocks of a transformer, one is measured.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,15 +18,13 @@ from stowage import native
 from stowage.errors import InvalidRequestError
 from stowage.model import SaveOption
 from stowage.model import Stage as ChainStage
-from stowage.torch.executor import Pass
-from stowage.torch.gathers import made_gradients
+from stowage.torch.alone import CallAlone, run_alone
 from stowage.torch.kept_results import Way
-from stowage.torch.program import saved_by
+from stowage.torch.overheads import Overheads
 from stowage.torch.recording import Recording, UnsuitedError, record
 from stowage.torch.saved_tensors import OtherRunError
 from stowage.torch.stage import Stage
-from stowage.torch.transfers import transfers_for
-from stowage.torch.walk import Arguments, Walk, distinct
+from stowage.torch.walk import Arguments, Walk
 from stowage.torch.workload import Progress, Workload
 
 _log = logging.getLogger("stowage")
@@ -49,6 +48,7 @@ class Kind:
 
 def find_ways(
     chain_stages: Sequence[ChainStage],
+    overheads: Sequence[Overheads],
     stages: Sequence[Stage],
     input_slots: Sequence[int] | None,
     work: Workload,
@@ -57,20 +57,14 @@ def find_ways(
 ) -> list[tuple[SaveOption, ...]]:
     """Sets the stages' ways, and returns what they take, by stage.
 
-    A backward's seconds are those beyond the stage's own. Runs the model twice, and the first
+    A backward's seconds are those beyond the stage's own. Runs the model once, and the first
     layer of each kind more often.
     """
-    seconds = _Seconds(repeats, chain_stages, stages, input_slots, work, progress)
-    seconds.walk()
-    kinds = [kind for kind in seconds.kinds.values() if kind is not None]
-    if work.ranks.any_of(bool(kinds)):  # all processes run the model as often
-        sizes = _Bytes(kinds, stages, input_slots, work, progress)
-        sizes.measure()
-        for kind in kinds:
-            _keep_worthwhile(kind, chain_stages[kind.first - 1])
-    for stage, of_stage in zip(stages, seconds.of_stages, strict=True):
+    finder = _Finder(repeats, chain_stages, overheads, stages, input_slots, work, progress)
+    finder.walk()
+    for stage, of_stage in zip(stages, finder.of_stages, strict=True):
         stage.ways = tuple(of_stage.ways) if of_stage is not None else ()
-    return [tuple(kind.options) if kind is not None else () for kind in seconds.of_stages]
+    return [tuple(kind.options) if kind is not None else () for kind in finder.of_stages]
 
 
 def _keep_worthwhile(kind: Kind, stage: ChainStage) -> None:
@@ -95,39 +89,53 @@ def _keep_worthwhile(kind: Kind, stage: ChainStage) -> None:
     kind.ways = [way for _, way in kept]
 
 
-class _Seconds(Walk):
-    """Records each layer, chooses ways for the first of each kind, and how long they take."""
+class _Finder(Walk):
+    """Records each layer, and chooses and measures ways for the first of each kind."""
 
-    def __init__(self, repeats: int, chain_stages: Sequence[ChainStage], *walk: Any) -> None:
+    def __init__(
+        self,
+        repeats: int,
+        chain_stages: Sequence[ChainStage],
+        overheads: Sequence[Overheads],
+        *walk: Any,
+    ) -> None:
         super().__init__(*walk)
-        self.kinds: dict[Any, Kind | None] = {}
         self.of_stages: list[Kind | None] = []
+        self._kinds: dict[Any, Kind | None] = {}
         self._repeats = repeats
         self._chain_stages = chain_stages
+        self._overheads = overheads
         self._clock = self.work.clock()
 
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
-        self.of_stages.append(self._kind_of(number, arguments))
+        stage = self._chain_stages[number - 1]
+        recording = kind = None
+        if not (
+            stage.no_recompute or stage.saved_bytes <= stage.output_bytes or _is_compiled(arguments)
+        ):
+            try:
+                recording = record(arguments, self.work)
+                kind = self._kind_of(number, arguments, recording)
+            except (UnsuitedError, OtherRunError, torch.OutOfMemoryError) as error:
+                _log.debug("%s is not saved in part: %s", arguments.stage.name, error)
+        self.of_stages.append(kind)
+        if recording is not None:
+            return recording.outputs
         outputs, _ = arguments.run(gradients=True, saves=False)
         return outputs
 
-    def _kind_of(self, number: int, arguments: Arguments) -> Kind | None:
-        stage = self._chain_stages[number - 1]
-        if stage.no_recompute or stage.saved_bytes <= stage.output_bytes or _is_compiled(arguments):
-            return None
-        try:
-            recording = record(arguments, self.work)
-            key = _form(stage), tuple(arguments.chain), recording.form()
-            if key not in self.kinds:
-                self.kinds[key] = None  # also where that raises
-                self.kinds[key] = self._measured(number, arguments, recording)
-            return self.kinds[key]
-        except (UnsuitedError, OtherRunError, torch.OutOfMemoryError) as error:
-            _log.debug("%s is not saved in part: %s", arguments.stage.name, error)
-            return None
+    def _kind_of(self, number: int, arguments: Arguments, recording: Recording) -> Kind | None:
+        key = _form(self._chain_stages[number - 1]), tuple(arguments.chain), recording.form()
+        if key not in self._kinds:
+            self._kinds[key] = None  # also where that raises
+            self._kinds[key] = self._measured(number, arguments, recording)
+        return self._kinds[key]
 
     def _measured(self, number: int, arguments: Arguments, recording: Recording) -> Kind | None:
-        for _ in range(_RECORDINGS - 1):
+        stage = self._chain_stages[number - 1]
+        # What Python takes for each operator is little beside that.
+        is_long = stage.forward_seconds + stage.backward_seconds > _LONG_SECONDS
+        for _ in range(0 if is_long else _RECORDINGS - 1):
             again = record(arguments, self.work)
             if again.form() != recording.form():
                 raise UnsuitedError("it calls other operators in each run")
@@ -138,17 +146,55 @@ class _Seconds(Walk):
         if not kind.ways:
             return None
         arguments.stage.ways = tuple(kind.ways)
+        kind.seconds = [[] for _ in range(len(kind.ways) + 1)]
+        if not is_long:
+            self._measure_seconds(kind, arguments)
+        self._measure_bytes(kind, number, arguments)
+        _keep_worthwhile(kind, stage)
+        return kind
+
+    def _measure_seconds(self, kind: Kind, arguments: Arguments) -> None:
         runs = [_Run(arguments, option) for option in range(len(kind.ways) + 1)]
-        kind.seconds = [[] for _ in runs]
-        stage = self._chain_stages[number - 1]
-        if stage.forward_seconds + stage.backward_seconds > _LONG_SECONDS:
-            return kind  # what Python takes for each operator is little beside that
         for repeat in range(self._repeats + 1):
             for run, seconds in zip(runs, kind.seconds, strict=True):
                 marks = self._time(run)
                 if repeat > 0:
                     seconds.append(marks)
-        return kind
+
+    def _measure_bytes(self, kind: Kind, number: int, arguments: Arguments) -> None:
+        stage = self._chain_stages[number - 1]
+        own = self._overheads[number - 1].backward
+        calls = [CallAlone(arguments.stage) for _ in kind.ways]
+        with self.work.meter() as meter:
+            for option, (call, way) in enumerate(zip(calls, kind.ways, strict=True)):
+                with meter.span(f"save {option}"):
+                    outputs, leaves = arguments.run_by(
+                        functools.partial(call.run, way), gradients=True
+                    )
+                with meter.span(f"rerun {option}"):
+                    call.run_again()
+                call.forget()
+                del outputs
+        gradients = sum(leaf.nbytes for leaf in leaves)  # which a rerun does not have yet
+        for option, way in enumerate(kind.ways):
+            save, rerun = meter.spans[f"save {option}"], meter.spans[f"rerun {option}"]
+            saved = max(save.after - save.before, stage.output_bytes)
+            made = rerun.after - rerun.before
+            # The backward's first operator finds the rerun's own copy of the output, where the
+            # layer saves that; the others go on as if all had been saved.
+            backward = max(
+                rerun.peak - rerun.before - gradients,
+                made + stage.output_bytes,
+                min(made, stage.saved_bytes - saved) + own,
+            )
+            kind.options.append(
+                SaveOption(
+                    name=way.name,
+                    saved_bytes=saved,
+                    backward_overhead_bytes=backward,
+                    save_overhead_bytes=max(0, save.peak - save.before - saved),
+                )
+            )
 
     def _time(self, run: _Run) -> float:
         begin = self._clock.now()
@@ -178,55 +224,6 @@ class _Seconds(Walk):
         return kind
 
 
-class _Bytes(Walk):
-    """What the ways of kinds of layers take of memory."""
-
-    def __init__(self, kinds: Iterable[Kind], *walk: Any) -> None:
-        super().__init__(*walk)
-        self._kinds = {kind.first: kind for kind in kinds}
-        self._meter = self.work.meter()
-        self._sizes: dict[int, tuple[int, int]] = {}  # of a layer's output and input's gradient
-
-    def measure(self) -> None:
-        with self._meter:
-            self.walk()
-        spans = self._meter.spans
-        for number, kind in self._kinds.items():
-            output, gradient = self._sizes[number]
-            for option, way in enumerate(kind.ways, 1):
-                save = spans[f"save {number} {option}"]
-                backward = spans[f"backward {number} {option}"]
-                saved = max(save.after - save.before, output)
-                kind.options.append(
-                    SaveOption(
-                        name=way.name,
-                        saved_bytes=saved,
-                        backward_overhead_bytes=max(0, backward.peak - backward.before - gradient),
-                        save_overhead_bytes=max(0, save.peak - save.before - saved),
-                    )
-                )
-
-    def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
-        kind = self._kinds.get(number)
-        for option in range(1, len(kind.ways) + 1) if kind is not None else ():
-            self._measure(number, option, _Run(arguments, option))
-        outputs, _ = arguments.run(gradients=True, saves=False)
-        return outputs
-
-    def _measure(self, number: int, option: int, run: _Run) -> None:
-        with self._meter.span(f"save {number} {option}"):
-            outputs, leaves = run.forward()
-        output = sum(storage.nbytes() for storage in distinct(outputs))
-        roots, gradients = run.roots(outputs)
-        del outputs
-        made = made_gradients(run.parameters)
-        with made, self._meter.span(f"backward {number} {option}"):
-            torch.autograd.backward(roots, gradients, inputs=[*leaves, *run.parameters])
-            del roots
-        of_input = [leaf.grad for leaf in leaves if leaf.grad is not None]
-        self._sizes[number] = output, sum(storage.nbytes() for storage in distinct(of_input))
-
-
 class _Run:
     """A forward and backward of a layer that is saved by an option; 0: all of it."""
 
@@ -239,11 +236,9 @@ class _Run:
         arguments = self._arguments
         if self._option == 0:
             return arguments.run(gradients=True)
-        device = arguments.tensors[arguments.chain[0]].device
-        run = Pass([arguments.stage], saved_by(self._option), transfers_for(device))
-        return arguments.run_by(
-            lambda args, kwargs: run.call(1, args, kwargs, arguments.chain), gradients=True
-        )
+        stage = arguments.stage
+        way = stage.ways[self._option - 1]
+        return arguments.run_by(functools.partial(run_alone, stage, way), gradients=True)
 
     @staticmethod
     def roots(outputs: Iterable[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -88,13 +88,24 @@ class Clock:
         return float(begin.elapsed_time(end)) / 1e3
 
 
-def metered_step(work: Workload) -> tuple[float, int]:
-    """The loss of a step, and the step's highest memory beyond what is in use before it."""
+class MeteredStep(NamedTuple):
+    """One step; its peak is in bytes beyond what is in use before it."""
+
+    loss: float
+    peak: int
+    seconds: float  # on a CPU some percent more than without a meter
+
+
+def metered_step(work: Workload) -> MeteredStep:
     with work.meter() as meter, meter.span("step"):
+        synchronize(work.device)
+        begin = time.perf_counter()
         loss = work.loss(work.forward())
         backward(loss)
+        synchronize(work.device)
+        seconds = time.perf_counter() - begin
     span = meter.spans["step"]
-    return float(loss.detach()), span.peak - span.before
+    return MeteredStep(float(loss.detach()), span.peak - span.before, seconds)
 
 
 def seconds_of_step(work: Workload) -> float:

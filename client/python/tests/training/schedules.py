@@ -34,15 +34,15 @@ class Profiled:
     profile: Profile
 
     @contextlib.contextmanager
-    def under(self, schedule: stowage.Schedule, *, by_checkpoint: bool = False) -> Iterator[None]:
+    def under(self, schedule: stowage.Schedule, *, alone: bool = False) -> Iterator[None]:
         program = Program.of(schedule, len(self.stages))
-        assert program.in_turn or not by_checkpoint
+        assert program.in_turn or not alone
         coordinator = Coordinator(
             self.stages,
             program,
             transfers_for(DEVICE),
             self.slots,
-            by_checkpoint=by_checkpoint,
+            alone=alone,
         )
         coordinator.install()
         try:

@@ -63,14 +63,14 @@ def test_plain_training_that_gives_another_loss_each_time_is_said() -> None:
     factors = itertools.cycle([1.0, 2.0])
     example = models.make("blocks")
     (note,) = _notes(example, _fit(example, loss=loss))
-    assert note.startswith(f"{_NOT_COMPARED}: the losses of two plain steps on the sample are ")
+    assert note.startswith(f"{_NOT_COMPARED}: the losses of two steps on the sample are ")
 
 
 def test_what_is_said_is_so(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
     real = comparison.compare_steps
     monkeypatch.setattr(
-        "stowage.torch.fitting.compare_steps",
+        "stowage.torch.trial.compare_steps",
         lambda *sums: (compared.append("once"), real(*sums))[1],
     )
     example = models.make("blocks")

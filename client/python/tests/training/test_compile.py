@@ -147,10 +147,10 @@ def test_a_compiled_model_keeps_what_the_plan_says() -> None:
     model, sample = profiled.example.model, profiled.example.sample
     left = []
     for option in (None, 1, 0):
-        with profiled.under(schedules.in_turn([option] * 4), by_checkpoint=True):
+        with profiled.under(schedules.in_turn([option] * 4), alone=True):
             left.append(_bytes_left(model, sample))
     assert left[0] < left[1] < left[2]
-    with profiled.under(schedules.in_turn([None, 1, 1, 0]), by_checkpoint=True):
+    with profiled.under(schedules.in_turn([None, 1, 1, 0]), alone=True):
         found, graphs = _gradients(profiled.example, "aot_eager")
     assert graphs == 1
     for one, other in zip(expected, found, strict=True):
@@ -192,7 +192,7 @@ def test_a_graph_that_breaks_inside_of_a_layer(breaks: bool) -> None:
     example = plain.fresh()
     profiled = schedules.profiled(example)
     gradients = []
-    with profiled.under(schedules.in_turn([None] * 3), by_checkpoint=True):
+    with profiled.under(schedules.in_turn([None] * 3), alone=True):
         for one in (plain, example):
             for _ in range(2):
                 one.model.zero_grad()

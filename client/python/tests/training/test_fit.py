@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 import stowage
 from stowage import BudgetError, NotAChainError
-from stowage.torch.checkpointed import CheckpointedCall
+from stowage.torch.alone import CallAlone
 from stowage.torch.executor import Pass
 
 both = pytest.mark.parametrize("run", ["stowage", "torch"])
@@ -466,7 +466,7 @@ def test_a_fitted_model_holds_neither_sample_nor_optimizer(run: str) -> None:
 
 
 def _calls_and_passes() -> set[int]:
-    kinds = (Pass, CheckpointedCall)
+    kinds = (Pass, CallAlone)
     return {id(thing) for thing in gc.get_objects() if issubclass(type(thing), kinds)}
 
 

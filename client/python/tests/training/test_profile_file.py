@@ -14,7 +14,7 @@ from models import Example, differences, loss_of, train
 from torch import Tensor, nn
 
 import stowage
-from stowage.torch import fitting
+from stowage.torch import trial
 from stowage.torch.profiler import Profiler
 
 
@@ -41,7 +41,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return lambda *args, **more: (done.append(what), function(*args, **more))[1]
 
     monkeypatch.setattr(Profiler, "run", noting("measured", Profiler.run))
-    monkeypatch.setattr(fitting, "compare_steps", noting("compared", fitting.compare_steps))
+    monkeypatch.setattr(trial, "compare_steps", noting("compared", trial.compare_steps))
     return done
 
 
@@ -65,6 +65,38 @@ def test_the_next_start_measures_nothing(
         assert one.ways == other.ways
     assert second.measured_peak_bytes == pytest.approx(first.measured_peak_bytes, rel=0.01)
     assert differences(train(models.make(name)), train(example)) == []
+
+
+class Counts(nn.Module):
+    """A layer that says how often it runs."""
+
+    forwards = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 16))
+
+    def forward(self, value: Tensor) -> Tensor:
+        Counts.forwards += 1
+        return value + self.inner(value)
+
+
+@pytest.mark.parametrize("run", ["stowage", "torch"])
+def test_fit_runs_few_steps_where_they_are_long(
+    run: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forwards = []
+    for _ in range(2):
+        monkeypatch.setattr(Counts, "forwards", 0)
+        torch.manual_seed(0)
+        example = Example(nn.Sequential(*(Counts() for _ in range(6))), torch.randn(32, 16))
+        _fit(example, tmp_path, run=run, selective=False)
+        forwards.append(Counts.forwards / 6)
+    # A step under the schedule has up to two, and more where it replays several layers in a row.
+    # The first start also measures each layer: three forwards for its bytes, two for its times.
+    assert forwards[0] <= 11
+    # The second one finds the layers, and runs a plain step and one of the schedule.
+    assert forwards[1] <= 4
 
 
 class Collects(nn.Module):

@@ -1,6 +1,6 @@
 """Random valid schedules with transfers and ways on a small network leave what training leaves.
 
-Every fourth replays layers in turn, so that `torch.utils.checkpoint` can run it, and does.
+Every fourth replays layers in turn, which are then run layer by layer.
 
 STOWAGE_TEST_SCHEDULES says how many are run; thousands take some minutes.
 """
@@ -144,9 +144,7 @@ def test_random_schedules_are_equal_to_the_bit(first: int) -> None:
             schedule = schedules.random_transfers(schedule, LENGTH, seed)
         stowage.simulate(chain, platform, schedule)  # it is valid
         program = Program.of(schedule, LENGTH)
-        coordinator = Coordinator(
-            stages, program, transfers_for(DEVICE), (0,), by_checkpoint=seed % 4 == 1
-        )
+        coordinator = Coordinator(stages, program, transfers_for(DEVICE), (0,), alone=seed % 4 == 1)
         coordinator.install()
         found = _step(example)
         coordinator.remove()

@@ -1,4 +1,4 @@
-"""How a plan is run: by `torch.utils.checkpoint` or by Stowage's executor."""
+"""How a plan is run: layer by layer or by Stowage's executor."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_report_says_how_the_plan_is_run(run: str) -> None:
     fitted = stowage.fit(
         example.model, example.sample, activations="30%", loss=loss_of, run=run, verbose=False
     )
-    by = {"torch": "by torch.utils.checkpoint", "stowage": "by Stowage's executor"}[run]
+    by = {"torch": "layer by layer", "stowage": "by Stowage's executor"}[run]
     report = stowage.report(example.model)
     assert report.run == fitted.route.run == run
     assert f"{by}: run='{run}'" in str(report)

@@ -98,6 +98,73 @@ def test_a_layer_that_gets_one_tensor_three_times(run: str) -> None:
     assert differences(train(plain), train(example)) == []
 
 
+class Scaled(nn.Module):
+    """Reads what the model's code has put on the argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = models.Block(16)
+
+    def forward(self, value: Tensor) -> Tensor:
+        return self.inner(value) * getattr(value, "scale", 1.0)
+
+
+class Scales(nn.Module):
+    """Puts something on the arguments of layers once `scales` is set, which is after `fit`."""
+
+    scales = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Scaled() for _ in range(5))
+
+    def forward(self, value: Tensor) -> Tensor:
+        for number, layer in enumerate(self.layers):
+            if self.scales:
+                value.scale = number + 0.5  # type: ignore[attr-defined]
+            value = layer(value)
+        return value
+
+
+@both
+@pytest.mark.parametrize("scales_when_fitted", [False, True])
+def test_what_code_puts_on_an_argument_is_there_in_a_replay(
+    run: str, scales_when_fitted: bool
+) -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(Scales(), torch.randn(6, 16))
+    example.model.scales = scales_when_fitted
+    _fit(example, run=run)
+    plain.model.scales = example.model.scales = True
+    assert differences(train(plain), train(example)) == []
+
+
+class HooksArgument(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = models.Block(16)
+
+    def forward(self, value: Tensor) -> Tensor:
+        if value.requires_grad:
+            value.register_hook(lambda gradient: gradient * 2)
+        return self.inner(value)
+
+
+@both
+def test_a_hook_on_an_argument_runs_once(run: str) -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(HooksArgument(), *(models.Block(16) for _ in range(4)))
+    plain, example = _pair(layers, torch.randn(6, 16, requires_grad=True))
+    _fit(example, run=run)
+    gradients = []
+    for one in (plain, example):
+        sample = one.sample.detach().clone().requires_grad_()
+        torch.manual_seed(1)
+        loss_of(one.model(sample)).backward()
+        gradients.append(sample.grad)
+    assert torch.equal(*gradients)
+
+
 class Routes(nn.Module):
     """Layers that may be left early."""
 

@@ -309,9 +309,7 @@ def test_layers_of_one_process_may_be_distributed(shard: Any, mesh: DeviceMesh) 
 
 @pytest.mark.parametrize("shard", [_shard("2", "3"), _tensor_parallel])
 @pytest.mark.parametrize("arguments", [{"run": "stowage"}, {"offload": True}])
-def test_a_sharded_model_is_run_by_checkpoint_alone(
-    arguments: Any, shard: Any, mesh: DeviceMesh
-) -> None:
+def test_a_sharded_model_is_run_alone_alone(arguments: Any, shard: Any, mesh: DeviceMesh) -> None:
     model = shard(models.make("blocks").model, mesh)
     with pytest.raises(stowage.StowageError, match="leave run='stowage' and offload=True out"):
         _fit(model, **arguments)

@@ -65,19 +65,17 @@ Replayed = Callable[[Any], contextlib.AbstractContextManager[None]]
 
 @pytest.fixture(params=["stowage", "torch"])
 def replayed(request: pytest.FixtureRequest) -> Replayed:
-    """Has layers replayed by the executor, or by `torch.utils.checkpoint`."""
-    by_checkpoint = request.param == "torch"
-    order = _in_turn() if by_checkpoint else _nested()
+    """Has layers replayed by the executor, or layer by layer."""
+    alone = request.param == "torch"
+    order = _in_turn() if alone else _nested()
     operations = tuple(stowage.Operation(kind=step, stage=stage) for step, stage in order)
     program = Program.of(stowage.Schedule(operations=operations), LENGTH)
-    assert program.in_turn == by_checkpoint
+    assert program.in_turn == alone
 
     @contextlib.contextmanager
     def install(layers: Any) -> Iterator[None]:
         stages = [Stage(f"layers.{index}", [layer]) for index, layer in enumerate(layers)]
-        coordinator = Coordinator(
-            stages, program, transfers_for(DEVICE), (0,), by_checkpoint=by_checkpoint
-        )
+        coordinator = Coordinator(stages, program, transfers_for(DEVICE), (0,), alone=alone)
         coordinator.install()
         try:
             yield

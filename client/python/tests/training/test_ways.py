@@ -17,7 +17,7 @@ from models import Example, differences, loss_of, train
 from torch import Tensor, nn
 
 import stowage
-from stowage.torch.checkpointed import CheckpointedCall
+from stowage.torch.alone import CallAlone
 from stowage.torch.executor import Pass
 from stowage.torch.model_state import unchanged
 from stowage.torch.workload import Workload, metered_step
@@ -25,7 +25,7 @@ from stowage.torch.workload import Workload, metered_step
 KIND = stowage.OperationKind
 
 
-both = pytest.mark.parametrize("by_checkpoint", [False, True], ids=["stowage", "torch"])
+both = pytest.mark.parametrize("alone", [False, True], ids=["stowage", "torch"])
 
 
 @functools.cache
@@ -41,9 +41,7 @@ def _restart(profiled: schedules.Profiled, name: str) -> None:
 @pytest.mark.parametrize("bfloat16", [False, True], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["blocks", *models.MODELS])
 @both
-def test_random_ways_train_as_plain_training_does(
-    name: str, bfloat16: bool, by_checkpoint: bool
-) -> None:
+def test_random_ways_train_as_plain_training_does(name: str, bfloat16: bool, alone: bool) -> None:
     expected = train(models.make(name), bfloat16=bfloat16)
     profiled = _profiled(name)
     of_profile = [stage.ways for stage in profiled.stages]
@@ -54,9 +52,7 @@ def test_random_ways_train_as_plain_training_does(
         for stage, recording in zip(profiled.stages, recordings, strict=True):
             stage.ways = (schedules.random_way(recording, chance),)
         _restart(profiled, name)
-        with profiled.under(
-            schedules.in_turn([1] * len(profiled.stages)), by_checkpoint=by_checkpoint
-        ):
+        with profiled.under(schedules.in_turn([1] * len(profiled.stages)), alone=alone):
             found = train(profiled.example, bfloat16=bfloat16)
     finally:
         for stage, ways in zip(profiled.stages, of_profile, strict=True):
@@ -66,7 +62,7 @@ def test_random_ways_train_as_plain_training_does(
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "vit", "resnet50"])
 @both
-def test_ways_take_what_was_measured(name: str, by_checkpoint: bool) -> None:
+def test_ways_take_what_was_measured(name: str, alone: bool) -> None:
     profiled = _profiled(name)
     chain = profiled.profile.chain
     most = max(len(stage.save_options) for stage in chain.stages)
@@ -80,7 +76,7 @@ def test_ways_take_what_was_measured(name: str, by_checkpoint: bool) -> None:
         expected = max(inside, profiled.profile.outside_peak_bytes)
         with (
             unchanged(profiled.example.model, work),
-            profiled.under(schedule, by_checkpoint=by_checkpoint),
+            profiled.under(schedule, alone=alone),
         ):
             metered_step(work)  # which makes what stays
             peak = metered_step(work)[1]
@@ -148,7 +144,7 @@ def _keeping(example: Example, *names: str) -> schedules.Profiled:
     "names", [("addmm",), ("native_batch_norm", "addmm"), ("bernoulli",), ("native_batch_norm",)]
 )
 @both
-def test_what_is_kept_is_not_run_again(names: tuple[str, ...], by_checkpoint: bool) -> None:
+def test_what_is_kept_is_not_run_again(names: tuple[str, ...], alone: bool) -> None:
     if DEVICE.type != "cpu":
         pytest.skip("names of a CPU's operators")
     expected = train(_small())
@@ -162,7 +158,7 @@ def test_what_is_kept_is_not_run_again(names: tuple[str, ...], by_checkpoint: bo
             calls.append(str(func).split(".")[1].rstrip("_"))
             return func(*args, **(kwargs or {}))
 
-    with profiled.under(schedules.in_turn([1] * 4), by_checkpoint=by_checkpoint):
+    with profiled.under(schedules.in_turn([1] * 4), alone=alone):
         loss = loss_of(profiled.example.forward())
         with Counts():
             loss.backward()
@@ -181,7 +177,7 @@ def test_what_is_kept_is_not_run_again(names: tuple[str, ...], by_checkpoint: bo
 
 
 @both
-def test_a_rerun_finds_numbers_as_the_forward_did(by_checkpoint: bool) -> None:
+def test_a_rerun_finds_numbers_as_the_forward_did(alone: bool) -> None:
     expected = train(_small(), steps=1, micro_batches=1)
     profiled = _keeping(_small(), "addmm")
     layers = profiled.example.model
@@ -191,7 +187,7 @@ def test_a_rerun_finds_numbers_as_the_forward_did(by_checkpoint: bool) -> None:
         layers[1].scale = 2.0
         return output
 
-    with profiled.under(schedules.in_turn([1] * 4), by_checkpoint=by_checkpoint):
+    with profiled.under(schedules.in_turn([1] * 4), alone=alone):
         found = train(profiled.example, steps=1, micro_batches=1, forward=forward)
     assert differences(expected, found) == []
 
@@ -211,7 +207,7 @@ class _Attends(nn.Module):
 
 
 @both
-def test_a_rerun_leaves_random_numbers_alone(by_checkpoint: bool) -> None:
+def test_a_rerun_leaves_random_numbers_alone(alone: bool) -> None:
     def example() -> Example:
         torch.manual_seed(0)
         model = nn.Sequential(*(_Attends() for _ in range(3)))
@@ -233,7 +229,7 @@ def test_a_rerun_leaves_random_numbers_alone(by_checkpoint: bool) -> None:
             if "scaled_dot_product" in operator.cost()["name"]
         ]
         stage.ways = (recording.way("attention", attention),)
-    with profiled.under(schedules.in_turn([1] * 3), by_checkpoint=by_checkpoint):
+    with profiled.under(schedules.in_turn([1] * 3), alone=alone):
         found = train(profiled.example, forward=lambda: drawing(profiled.example))
     assert differences(expected, found) == []
 
@@ -253,7 +249,7 @@ def test_a_layer_that_runs_under_no_mode_has_no_ways() -> None:
 
 
 @both
-def test_other_operators_than_in_the_forward_are_an_error(by_checkpoint: bool) -> None:
+def test_other_operators_than_in_the_forward_are_an_error(alone: bool) -> None:
     switches = {"more": False}
 
     class Switches(_Layer):
@@ -264,7 +260,7 @@ def test_other_operators_than_in_the_forward_are_an_error(by_checkpoint: bool) -
     torch.manual_seed(0)
     model = nn.Sequential(*(Switches() for _ in range(3)))
     profiled = _keeping(Example(model, torch.randn(8, 32)), "addmm")
-    with profiled.under(schedules.in_turn([1] * 3), by_checkpoint=by_checkpoint):
+    with profiled.under(schedules.in_turn([1] * 3), alone=alone):
         loss = loss_of(profiled.example.forward())
         switches["more"] = True
         with pytest.raises(RuntimeError, match="2 does not run as it did in the forward"):
@@ -272,7 +268,7 @@ def test_other_operators_than_in_the_forward_are_an_error(by_checkpoint: bool) -
 
 
 @both
-def test_a_kept_result_that_is_changed_in_place_is_an_error(by_checkpoint: bool) -> None:
+def test_a_kept_result_that_is_changed_in_place_is_an_error(alone: bool) -> None:
     class Leaks(_Layer):
         def forward(self, value: Tensor) -> Tensor:
             self.product = self.one(value)
@@ -281,7 +277,7 @@ def test_a_kept_result_that_is_changed_in_place_is_an_error(by_checkpoint: bool)
     torch.manual_seed(0)
     model = nn.Sequential(*(Leaks() for _ in range(3)))
     profiled = _keeping(Example(model, torch.randn(8, 32)), "addmm")
-    with profiled.under(schedules.in_turn([1] * 3), by_checkpoint=by_checkpoint):
+    with profiled.under(schedules.in_turn([1] * 3), alone=alone):
         loss = loss_of(profiled.example.forward())
         with torch.no_grad():
             model[1].product.mul_(2)
@@ -307,28 +303,28 @@ class _Chooses(nn.Module):
 @both
 @pytest.mark.parametrize("names", [("addmm",), ("addmm", "tanh")])
 def test_an_operator_that_writes_elsewhere_than_when_it_was_recorded(
-    names: tuple[str, ...], by_checkpoint: bool, monkeypatch: pytest.MonkeyPatch
+    names: tuple[str, ...], alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
     plain = Example(nn.Sequential(*(_Chooses() for _ in range(3))), torch.randn(16, 32))
     profiled = _keeping(plain.fresh(), *names)
     for chosen in (True, False):
         monkeypatch.setattr(_Chooses, "chosen", chosen)
-        with profiled.under(schedules.in_turn([1] * 3), by_checkpoint=by_checkpoint):
+        with profiled.under(schedules.in_turn([1] * 3), alone=alone):
             found = train(profiled.example, steps=1)
         assert differences(train(plain, steps=1), found) == []
 
 
 @both
-def test_nothing_is_left_of_a_step(by_checkpoint: bool) -> None:
+def test_nothing_is_left_of_a_step(alone: bool) -> None:
     profiled = _keeping(_small(), "addmm")
     before = {id(run) for run in _passes()}  # of tests that have failed
     gc.disable()
     try:
-        with profiled.under(schedules.in_turn([1] * 4), by_checkpoint=by_checkpoint):
+        with profiled.under(schedules.in_turn([1] * 4), alone=alone):
             loss = loss_of(profiled.example.forward())
             runs = [weakref.ref(run) for run in _passes() if id(run) not in before]
-            assert len(runs) == (4 if by_checkpoint else 1)
+            assert len(runs) == (4 if alone else 1)
             loss.backward()
             del loss
             assert not any(run() for run in runs)
@@ -339,7 +335,7 @@ def test_nothing_is_left_of_a_step(by_checkpoint: bool) -> None:
 
 
 def _passes() -> list[Any]:
-    return [thing for thing in gc.get_objects() if type(thing) in (Pass, CheckpointedCall)]
+    return [thing for thing in gc.get_objects() if type(thing) in (Pass, CallAlone)]
 
 
 def test_fit_keeps_a_part_where_that_is_faster() -> None:
