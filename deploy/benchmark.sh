@@ -5,7 +5,7 @@
 # for granted; what rotor gains over equal segments on real chains; what flat plans cost beside rotor,
 # and what frameworks' settings lose against auto; how far the executor's steps are from the
 # simulator's; what the service costs beside a bare gRPC echo; and what a client feels of a hostile
-# one. An hour once built: ten minutes of it the service under mixed load, nine the hostile client,
+# one. An hour once built: ten minutes of it the service under mixed load, ten the hostile client,
 # twenty auto.
 #   deploy/benchmark.sh [FLAG…]    flags of stowage_rotor_benchmark, as in --slots=1000 --textbook=339
 set -euo pipefail

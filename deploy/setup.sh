@@ -50,6 +50,7 @@ test=(
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers
   chromium                                    # shows the page in a test
   luajit                                      # runs the example in Lua
+  protobuf-compiler-grpc-java-plugin          # for the example in Java, where a JDK and Maven are
   clang-format                                # checks the format of the sources
 )
 # Build the page of server/web again. Node's own packages hold both, and conflict with Debian's npm.

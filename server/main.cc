@@ -40,6 +40,11 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+// Has the C library map blocks from a mebibyte on one by one, and unmap them when they are freed.
+// By default it raises that limit to the largest block that was freed: solvers' tables then lie in
+// its arenas, several of which keep as much as all solves may take together.
+void MapLargeBlocks() { mallopt(M_MMAP_THRESHOLD, 1 << 20); }
+
 // Returns freed memory to the system every few seconds: the C library would keep what large
 // requests took.
 int WaitForSignal(const sigset_t& signals) {
@@ -170,6 +175,7 @@ int Fail(absl::string_view message) {
 }
 
 int Main(int argc, char** argv) {
+  MapLargeBlocks();
   const sigset_t signals = BlockSignals();
   // Writing to a log whose reader has exited must not end the process.
   std::signal(SIGPIPE, SIG_IGN);

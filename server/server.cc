@@ -12,6 +12,7 @@
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "server/http_routes.h"
+#include "server/net/allowed_hosts.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
 #include "server/rpc/begun_streams.h"
@@ -167,6 +168,14 @@ absl::Status Server::StartHttp() {
       .status = [this](auto since_seconds) { return Status(since_seconds); },
       .ready = [this] { return ready_.load(); },
       .needs_token = static_cast<bool>(protection.authenticate)};
+  // Another site has neither a token nor a certificate of this server's name.
+  if (!protection.authenticate && !protection.tls) {
+    std::vector<std::string> names = options_.http_hosts;
+    names.insert(names.end(), {options_.http, OwnHostName()});
+    protection.check_host = [hosts = AllowedHosts(names)](absl::string_view host) {
+      return hosts.Check(host);
+    };
+  }
   ASSIGN_OR_RETURN(
       http_, HttpPort::Start(options_.http, reports_, HttpRoutes(sources), std::move(protection)));
   return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/net/allowed_hosts.h"
 #include "server/observe/log.h"
 #include "solver/base/address.h"
 #include "solver/base/cores.h"
@@ -259,6 +260,13 @@ void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->capture_default_str()
       ->type_name("ADDRESS")
       ->group("Operation");
+  app.add_option("--http-host", options->http_hosts,
+                 "name by which browsers and scrapers call --http where it needs neither a token "
+                 "nor TLS, beside this machine's own, names without a dot and addresses; may be "
+                 "repeated; default: none")
+      ->delimiter(',')
+      ->type_name("NAME")
+      ->group("Operation");
   app.add_option("--lame-duck", texts->lame_duck,
                  "how long calls are answered after SIGTERM while health says NOT_SERVING, so that "
                  "balancers send new ones elsewhere; then the server drains; 0s: at once")
@@ -373,6 +381,15 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   if (!options->http.empty()) {
     const absl::Status http = CheckAddress(options->http);
     if (!http.ok()) return Bad("--http", http.message());
+  }
+  for (std::string& host : options->http_hosts) {
+    const std::string name = HostIn(host);
+    if (name.empty() || name.size() != host.size()) {
+      return Bad("--http-host",
+                 absl::StrCat("\"", host, "\": must be a name without a port, such as ",
+                              "metrics.example"));
+    }
+    host = name;
   }
   RETURN_IF_ERROR(ReadWait("--lame-duck", texts.lame_duck, &options->lame_duck_seconds));
   RETURN_IF_ERROR(ReadWait("--grace", texts.grace, &options->grace_seconds));

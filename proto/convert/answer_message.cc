@@ -188,14 +188,6 @@ absl::StatusOr<Explanation> FromMessage(const v1::Explanation& message) {
   return explanation;
 }
 
-void Fill(const std::string& solver, const Origin& origin, v1::Origin* message) {
-  message->set_solver(solver);
-  message->set_source(ToEnumerator(kSources, origin.source));
-  message->set_fingerprint(origin.fingerprint);
-  message->set_queue_seconds(origin.queue_seconds);
-  message->set_solve_seconds(origin.solve_seconds);
-}
-
 absl::StatusOr<Origin> FromMessage(const v1::Origin& message) {
   Origin origin;
   RETURN_IF_ERROR(FromEnumerator(kSources, message.source(), "origin.source", &origin.source));
@@ -268,6 +260,14 @@ absl::StatusOr<FrontierPoint> FromMessage(const v1::FrontierPoint& message) {
 }
 
 }  // namespace
+
+void Fill(const std::string& solver, const Origin& origin, v1::Origin* message) {
+  message->set_solver(solver);
+  message->set_source(ToEnumerator(kSources, origin.source));
+  message->set_fingerprint(origin.fingerprint);
+  message->set_queue_seconds(origin.queue_seconds);
+  message->set_solve_seconds(origin.solve_seconds);
+}
 
 void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message) {
   message->set_outcome(ToEnumerator(kOutcomes, answer.outcome));

@@ -6,6 +6,7 @@
 #ifndef STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
 #define STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +25,8 @@ namespace stowage {
 // Fills an empty message, wherever it lies, so that a message in an arena is built in place. Leaves
 // `platform` unset: a cached answer was made for the platform of another caller.
 void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message);
+// Of that solver's schedule.
+void Fill(const std::string& solver, const Origin& origin, v1::Origin* message);
 void Fill(const Prediction& prediction, v1::Prediction* message);
 // The caller's, which a cached answer has none of either.
 void Fill(const std::vector<ChainWarning>& warnings, v1::SolveResponse* message);

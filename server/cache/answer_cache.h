@@ -98,7 +98,7 @@ class AnswerCache {
   absl::StatusOr<int64_t> Remove(const Fingerprint& fingerprint);
 
   // Null: a miss.
-  CachedResponsePtr FindResponse(const std::string& request_text) {
+  CachedResponsePtr FindResponse(absl::string_view request_text) {
     return responses_.Get(request_text);
   }
   // As PutInMemory().

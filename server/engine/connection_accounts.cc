@@ -8,7 +8,8 @@ CallTotals ConnectionAccount::Totals() const {
           .ended = ended_.load(kRelaxed),
           .abandoned = abandoned_.load(kRelaxed),
           .request_bytes = request_bytes_.load(kRelaxed),
-          .answer_bytes = answer_bytes_.load(kRelaxed)};
+          .answer_bytes = answer_bytes_.load(kRelaxed),
+          .ended_answer_bytes = ended_answer_bytes_.load(kRelaxed)};
 }
 
 std::shared_ptr<ConnectionAccount> ConnectionAccounts::Open(const std::string& peer) {

@@ -21,7 +21,8 @@ struct CallTotals {
   int64_t ended = 0;      // of those, that no longer hold memory
   int64_t abandoned = 0;  // of those, that their caller cancelled, or whose deadline passed
   int64_t request_bytes = 0;
-  int64_t answer_bytes = 0;  // also of those that are still to be sent
+  int64_t answer_bytes = 0;        // also of those that are still to be sent
+  int64_t ended_answer_bytes = 0;  // of those, of calls that have ended
 };
 
 // Thread-safe.
@@ -31,7 +32,10 @@ class ConnectionAccount {
     request_bytes_.fetch_add(request_bytes, std::memory_order_relaxed);
     begun_.fetch_add(1, std::memory_order_relaxed);
   }
-  void End() { ended_.fetch_add(1, std::memory_order_relaxed); }
+  void End(int64_t answer_bytes) {
+    ended_answer_bytes_.fetch_add(answer_bytes, std::memory_order_relaxed);
+    ended_.fetch_add(1, std::memory_order_relaxed);
+  }
   void Abandon() { abandoned_.fetch_add(1, std::memory_order_relaxed); }
   void Answer(int64_t bytes) { answer_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
@@ -44,6 +48,7 @@ class ConnectionAccount {
   std::atomic<int64_t> abandoned_{0};
   std::atomic<int64_t> request_bytes_{0};
   std::atomic<int64_t> answer_bytes_{0};
+  std::atomic<int64_t> ended_answer_bytes_{0};
 };
 
 // One call in the account of its connection, from its construction to its destruction. A default
@@ -56,9 +61,10 @@ class CountedCall {
     if (account_ != nullptr) account_->Begin(request_bytes);
   }
   ~CountedCall() {
-    if (account_ != nullptr) account_->End();
+    if (account_ != nullptr) account_->End(answer_bytes_);
   }
-  CountedCall(CountedCall&& other) noexcept = default;
+  CountedCall(CountedCall&& other) noexcept
+      : account_(std::move(other.account_)), answer_bytes_(other.answer_bytes_.load()) {}
   CountedCall& operator=(CountedCall&& other) = delete;
 
   // Once: its caller no longer waits for it.
@@ -67,11 +73,14 @@ class CountedCall {
   }
   // So much of its answer is about to be sent.
   void Answer(size_t bytes) const {
-    if (account_ != nullptr) account_->Answer(static_cast<int64_t>(bytes));
+    if (account_ == nullptr) return;
+    answer_bytes_ += static_cast<int64_t>(bytes);
+    account_->Answer(static_cast<int64_t>(bytes));
   }
 
  private:
   std::shared_ptr<ConnectionAccount> account_;
+  mutable std::atomic<int64_t> answer_bytes_{0};
 };
 
 // The accounts of open connections, by their peer ("ipv4:192.0.2.7:4711"). Thread-safe.

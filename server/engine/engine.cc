@@ -51,33 +51,53 @@ Engine::~Engine() { Drain(Clock::now()); }
 // Counts the request as pending, makes its keys and looks it up in memory; on a miss it joins a
 // solve. Every path after Begin() calls Done() once and then Finish() once; for a request that
 // joins a solve both calls are in SolveCoordinator::End().
-void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener) {
-  const absl::Status begun = pending_.Begin(caller.is_part);
-  if (!begun.ok()) return listener->Done(begun);
+KeyedRequestPtr Engine::Solve(SolveRequest request, Caller caller,
+                              std::shared_ptr<SolveListener> listener) {
+  if (const absl::Status begun = pending_.Begin(caller.is_part); !begun.ok()) {
+    listener->Done(begun);
+    return nullptr;
+  }
   const Clock::time_point arrived = Clock::now();
+  const auto refuse = [&](const absl::Status& status) {
+    listener->Done(status);
+    pending_.Finish();
+    return nullptr;
+  };
   absl::StatusOr<RequestBytes::Hold> held =
       resources_.request_bytes.Take(BytesOf(request), caller.client);
-  if (!held.ok()) {
-    listener->Done(held.status());
-    return pending_.Finish();
-  }
+  if (!held.ok()) return refuse(held.status());
   KeyedRequestPtr keyed = MakeKeyed(std::move(request), *std::move(held));
-  if (keyed == nullptr) {
-    listener->Done(TooLittleFreeMemory());
-    return pending_.Finish();
-  }
+  if (keyed == nullptr) return refuse(TooLittleFreeMemory());
+  const Arrival arrival = {arrived, keyed->request.options.time_budget_seconds};
+  return FindOrJoin(std::move(keyed), arrival, std::move(caller), std::move(listener));
+}
+
+void Engine::SolveEqual(KeyedRequestPtr keyed, double time_budget_seconds, Caller caller,
+                        std::shared_ptr<SolveListener> listener) {
+  const absl::Status begun = pending_.Begin(caller.is_part);
+  if (!begun.ok()) return listener->Done(begun);
+  FindOrJoin(std::move(keyed), {Clock::now(), time_budget_seconds}, std::move(caller),
+             std::move(listener));
+}
+
+// For a request that has begun.
+KeyedRequestPtr Engine::FindOrJoin(KeyedRequestPtr keyed, const Arrival& arrival, Caller caller,
+                                   std::shared_ptr<SolveListener> listener) {
   if (keyed->request.options.use_cache) {
     if (AnswerPtr cached = FindInMemory(resources_.cache, keyed->request, keyed->keys)) {
       listener->Done(SolveResult{.answer = std::move(cached),
                                  .origin = {.source = Origin::Source::kMemoryCache,
                                             .fingerprint = ToHex(keyed->keys.rounded)}});
-      return pending_.Finish();
+      pending_.Finish();
+      return nullptr;
     }
   }
-  const Clock::time_point due = DueFor(keyed->request, caller, arrived);
+  const Clock::time_point due = DueFor(arrival.time_budget_seconds, caller, arrival.at);
   // Moved, so that the request is freed where the waiter shares an equal one.
-  solves_.Join(std::make_shared<Waiter>(std::move(keyed), std::move(caller), std::move(listener),
-                                        arrived, due));
+  const auto waiter = std::make_shared<Waiter>(std::move(keyed), std::move(caller),
+                                               std::move(listener), arrival.at, due);
+  solves_.Join(waiter);
+  return waiter->keyed;
 }
 
 // Work that finishes the request, whether it runs or is dropped.

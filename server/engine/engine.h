@@ -61,9 +61,16 @@ class Engine {
   // whose deadline or time budget comes first gets the best schedule so far shortly before it; a
   // time budget alone waits for the first schedule. Errors: those of AnswerRequest(),
   // WorkQueue::Add() and RequestBytes; CANCELLED for a caller that left; UNAVAILABLE when draining.
-  // Requires:
+  // Returns the request that the caller waits with, which may be that of another one and then
+  // differs in options that concern the call alone; null: it does not wait. Requires:
   // RequestViolations(request) is empty.
-  void Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener);
+  KeyedRequestPtr Solve(SolveRequest request, Caller caller,
+                        std::shared_ptr<SolveListener> listener);
+
+  // The same for a caller with an equal request, which costs nothing of what a request costs.
+  // Requires: Solve() returned `keyed` for a request that may be cached.
+  void SolveEqual(KeyedRequestPtr keyed, double time_budget_seconds, Caller caller,
+                  std::shared_ptr<SolveListener> listener);
 
   // Calls `done` exactly once, as above. Operators stop it by `fingerprint`; empty: they cannot.
   // Errors: those of stowage::FindFrontier(), ABORTED for one that was stopped, and as above.
@@ -116,6 +123,12 @@ class Engine {
   EngineStats stats() const;
 
  private:
+  struct Arrival {
+    std::chrono::steady_clock::time_point at;
+    double time_budget_seconds;
+  };
+  KeyedRequestPtr FindOrJoin(KeyedRequestPtr keyed, const Arrival& arrival, Caller caller,
+                             std::shared_ptr<SolveListener> listener);
   absl::StatusOr<int64_t> BytesForFrontier(const FrontierRequest& request) const;
   FrontierCallPtr BeginFrontier(const FrontierRequest& request, const Caller& caller,
                                 FrontierDone done, std::string fingerprint);

@@ -37,8 +37,9 @@ class ExportSolve final : public SolveListener, public std::enable_shared_from_t
         [this] { return PlanSolve(*exported_, PlanOptions()); });
     if (!solve.ok()) return End(solve.status());
     if (solve->has_value()) {
-      return engine_.Solve(**std::move(solve), PlanCaller(),
-                           std::make_shared<PlanListener>(shared_from_this()));
+      engine_.Solve(**std::move(solve), PlanCaller(),
+                    std::make_shared<PlanListener>(shared_from_this()));
+      return;
     }
     const double budget = request_.options.time_budget_seconds;
     engine_.FindSetting(exported_, budget > 0 ? budget : kNoBudget, PlanCaller(),

@@ -90,13 +90,16 @@ void RequestBytes::Hold::ChargeTo(const std::string& client) const {
   *client_ = client;
 }
 
+void RequestBytes::Hold::ShrinkTo(int64_t bytes) {
+  if (totals_ == nullptr || bytes_ == bytes) return;
+  MutexLock lock(totals_->mutex);
+  totals_->held -= bytes_ - bytes;
+  totals_->Subtract(bytes_ - bytes, *client_);
+  bytes_ = bytes;
+}
+
 void RequestBytes::Hold::Release() {
-  if (totals_ == nullptr) return;
-  {
-    MutexLock lock(totals_->mutex);
-    totals_->held -= bytes_;
-    totals_->Subtract(bytes_, *client_);
-  }
+  ShrinkTo(0);
   totals_ = nullptr;
 }
 

@@ -34,6 +34,8 @@ class RequestBytes {
     // From now on the bytes are that client's, which may thereby hold more than it could Take().
     // May be called by several threads at once.
     void ChargeTo(const std::string& client) const;
+    // From now on it holds so many, which are no more than before. Not with ChargeTo() at a time.
+    void ShrinkTo(int64_t bytes);
 
    private:
     friend class RequestBytes;

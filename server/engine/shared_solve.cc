@@ -9,11 +9,10 @@ namespace stowage {
 
 // The margin before a deadline is a twentieth of the time that the caller allows, at least 50 ms,
 // but never more than a quarter of it.
-Timers::Clock::time_point DueFor(const SolveRequest& request, const Caller& caller,
+Timers::Clock::time_point DueFor(double time_budget_seconds, const Caller& caller,
                                  Timers::Clock::time_point arrived) {
   Timers::Clock::time_point due = Timers::Clock::time_point::max();
-  const double budget = request.options.time_budget_seconds;
-  if (budget > 0) due = After(arrived, budget);
+  if (time_budget_seconds > 0) due = After(arrived, time_budget_seconds);
   if (caller.deadline == Timers::Clock::time_point::max()) return due;
   const double left = SecondsBetween(arrived, caller.deadline);
   const double margin = std::min(left / 4, std::max(0.05, left / 20));
@@ -21,7 +20,10 @@ Timers::Clock::time_point DueFor(const SolveRequest& request, const Caller& call
 }
 
 SharedSolve::SharedSolve(const Waiter& first)
-    : keyed_(first.keyed), arrived_(first.arrived), owner_(first.caller) {}
+    : keyed_(first.keyed), arrived_(first.arrived), owner_(first.caller) {
+  // It may have been that of others, who have left.
+  keyed_->held.ChargeTo(owner_.client);
+}
 
 Caller SharedSolve::owner() const {
   MutexLock lock(mutex_);

@@ -65,9 +65,9 @@ struct KeyedRequest {
 };
 using KeyedRequestPtr = std::shared_ptr<const KeyedRequest>;
 
-// When the best schedule so far becomes the answer: at the end of the time budget, or early enough
-// before the deadline for the response to reach the caller.
-Timers::Clock::time_point DueFor(const SolveRequest& request, const Caller& caller,
+// When the best schedule so far becomes the answer: at the end of the time budget (0: none), or
+// early enough before the deadline for the response to reach the caller.
+Timers::Clock::time_point DueFor(double time_budget_seconds, const Caller& caller,
                                  Timers::Clock::time_point arrived);
 
 // One caller that waits for an answer.

@@ -104,7 +104,7 @@ struct FailedHandshake {
   std::string peer = {};    // "ipv4:192.0.2.7:4711"; empty where the library does not say
 };
 
-// A request of the HTTP port without a valid token.
+// A request of the HTTP port without a valid token, or for a host that is not this server.
 struct RefusedReader {
   std::string message;  // what is wrong, without the token
   std::string peer;     // "ipv4:192.0.2.7:4711"

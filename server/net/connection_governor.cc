@@ -18,7 +18,7 @@ constexpr double kForgivenReceivedBytes = 256 << 10;
 constexpr double kForgivenSentBytes = 32 << 10;
 constexpr double kForgivenAbandoned = 500;
 constexpr double kForgivenStreams = 100;  // malformed, say, so that they never become calls
-// More answers than this never wait to be sent; see rpc/unsent_bytes.h.
+// Of answers whose calls have ended no more than this is still to be sent.
 constexpr double kMaxUnsentBytes = 128 << 20;
 
 constexpr double kShareOfBarred = 0.25;  // of the limits
@@ -60,8 +60,10 @@ void ConnectionGovernor::Update(int id, const ConnectionFigures& figures, Clock:
   its.silent = sent > 0 ? 0 : Sink(its.silent, unexplained);
 
   // Answers are counted when they end, and are sent while their caller reads them.
-  its.unsent =
-      std::min(kMaxUnsentBytes, its.unsent + kFraming * calls_since(&CallTotals::answer_bytes));
+  const auto of_open_calls =
+      static_cast<double>(figures.calls.answer_bytes - figures.calls.ended_answer_bytes);
+  its.unsent = std::min(kMaxUnsentBytes + kFraming * of_open_calls,
+                        its.unsent + kFraming * calls_since(&CallTotals::answer_bytes));
   const double of_answers = std::min(its.unsent, sent);
   its.unsent -= of_answers;
   its.answered = Sink(its.answered, sent - of_answers - kAnswerMetadataBytes * ended -

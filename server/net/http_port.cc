@@ -132,13 +132,19 @@ struct HttpPort::Parts {
 
   // Otherwise the response says why not.
   bool IsAdmitted(const httplib::Request& request, httplib::Response& response) {
-    if (!protection.authenticate) return true;
-    const absl::Status status = protection.authenticate(request.get_header_value("Authorization"));
-    if (status.ok()) return true;
-    observer.ReaderRefused({std::string(status.message()), request.remote_addr});
-    response.status = 401;
+    const auto passes = [&](const std::function<absl::Status(absl::string_view)>& check,
+                            const char* header, int refusal) {
+      const absl::Status status =
+          check ? check(request.get_header_value(header)) : absl::OkStatus();
+      if (status.ok()) return true;
+      observer.ReaderRefused({std::string(status.message()), request.remote_addr});
+      response.status = refusal;
+      response.set_content(absl::StrCat(status.message(), "\n"), "text/plain");
+      return false;
+    };
+    if (!passes(protection.check_host, "Host", 403)) return false;
+    if (passes(protection.authenticate, "Authorization", 401)) return true;
     response.set_header("WWW-Authenticate", "Bearer");
-    response.set_content(absl::StrCat(status.message(), "\n"), "text/plain");
     return false;
   }
 

@@ -30,7 +30,7 @@ struct HttpRoute {
   // Who may read it.
   enum class Access {
     kOpen,     // everybody
-    kReaders,  // whom Protection::authenticate admits
+    kReaders,  // whom Protection admits
   };
   // The parameters after the "?", decoded.
   using Query = std::multimap<std::string, std::string>;
@@ -54,6 +54,8 @@ class HttpPort {
     // Whether the value of a request's header "authorization" admits it. Errors: the response has
     // their text and the status 401. Empty: no header is needed.
     std::function<absl::Status(absl::string_view authorization)> authenticate = {};
+    // The same of the header "host", with the status 403. Empty: any host will do.
+    std::function<absl::Status(absl::string_view host)> check_host = {};
   };
   // `address` is host:port, with port 0 for any free one; `observer` outlives the port. Errors:
   // UNAVAILABLE with the address and the remedy, as in "--http: cannot listen on 127.0.0.1:50052:

@@ -120,7 +120,8 @@ struct Metrics::Families {
   Family<Counter>& handshakes_failed =
       AddCounter("stowage_handshakes_failed_total", "Failed handshakes, by reason.");
   Family<Counter>& readers_refused =
-      AddCounter("stowage_http_refused_total", "Requests of the HTTP port without a valid token.");
+      AddCounter("stowage_http_refused_total",
+                 "Requests of the HTTP port without a valid token, or for another host.");
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
                    "How far the measured step time was from the predicted one, as a share of it.");

@@ -2,10 +2,11 @@
 
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
+#include "server/rpc/shared_response.h"
 
 namespace stowage {
 
-bool EndFromCache(const std::string& text, const Engine& engine, AnswerCache& cache, Call* call) {
+bool EndFromCache(absl::string_view text, const Engine& engine, AnswerCache& cache, Call* call) {
   if (text.empty() || engine.draining()) return false;
   const CachedResponsePtr cached = cache.FindResponse(text);
   if (cached == nullptr) return false;
@@ -13,7 +14,7 @@ bool EndFromCache(const std::string& text, const Engine& engine, AnswerCache& ca
   record.stages = cached->stages;
   record.solver = cached->solver;
   record.answer = cached->answer;
-  const grpc::Slice slice(cached->response);
+  const grpc::Slice slice = SliceOf(cached, cached->response);
   call->EndWith(grpc::ByteBuffer(&slice, 1));
   return true;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 #include "server/cache/answer_cache.h"
 #include "server/engine/engine.h"
@@ -13,7 +14,7 @@ namespace stowage {
 
 // Ends the call with the cached response to the same text, if there is one. Not while draining: the
 // engine then refuses the request, as it refuses every other. An empty text is a miss.
-bool EndFromCache(const std::string& text, const Engine& engine, AnswerCache& cache, Call* call);
+bool EndFromCache(absl::string_view text, const Engine& engine, AnswerCache& cache, Call* call);
 
 // Keeps the response for EndFromCache(), and what log and metrics say of it then. Does nothing with
 // an empty text.

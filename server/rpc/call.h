@@ -54,6 +54,10 @@ class CallState {
   // wait: a cached answer is sent at once, whatever else its client waits for. Errors: those of
   // RequestBytes.
   absl::Status HoldMemory(const grpc::ByteBuffer& request);
+  // The same for a call that needs no more of its request than it has had by now, which is freed.
+  absl::Status HoldWithoutRequest(const grpc::ByteBuffer& request);
+  // Frees the request of a call that holds memory; what it took is no longer counted.
+  void FreeRequest(const grpc::ByteBuffer& request);
 
   // Reads the request: ReadRequest(), with the limits of the server.
   template <typename Message, typename Request>
@@ -94,8 +98,8 @@ class CallState {
 
   // Reports the end to the observer; exactly once. Returns the status that the caller gets:
   // RESOURCE_EXHAUSTED instead of OK where too many responses wait to be read for one of
-  // `answer_bytes` more.
-  grpc::Status End(absl::Status status, size_t answer_bytes = 0);
+  // `answer_bytes` more, of which `shared_bytes` are counted elsewhere.
+  grpc::Status End(absl::Status status, size_t answer_bytes = 0, size_t shared_bytes = 0);
 
   // The end of a call that fails, with id and version in its trailers. End() makes it where the
   // call fails by then; otherwise once, where the answer cannot be sent.
@@ -155,15 +159,16 @@ class Call final : public grpc::ServerUnaryReactor {
   }
 
   // Exactly one of these, exactly once, from any thread.
-  void End(const absl::Status& status) {
-    const grpc::Status end = state_.End(status, status.ok() ? response_.Length() : 0);
+  void End(const absl::Status& status, size_t shared_bytes = 0) {
+    const grpc::Status end = state_.End(status, status.ok() ? response_.Length() : 0, shared_bytes);
     if (end.ok()) state_.BeginAnswer();
     state_.Finish([this, end] { Finish(end); });
   }
   void EndWith(const google::protobuf::Message& response) { End(Serialize(response, &response_)); }
-  void EndWith(grpc::ByteBuffer response) {
+  // `shared_bytes`: as of CallState::End().
+  void EndWith(grpc::ByteBuffer response, size_t shared_bytes = 0) {
     response_.Swap(&response);
-    End(absl::OkStatus());
+    End(absl::OkStatus(), shared_bytes);
   }
 
  private:

@@ -21,9 +21,10 @@ AnswerRecord RecordOf(const FrontierResult& result) {
           .rejected = result.frontier.rejected};
 }
 
-// No text of a Solve begins like this: those begin with the number of a field.
+// No text of a Solve begins like this: an F begins no field.
 std::string FrontierText(absl::string_view request) {
-  const std::string text = RequestText(request);
+  std::string storage;
+  const absl::string_view text = RequestText(request, &storage);
   return text.empty() ? "" : absl::StrCat("Frontier", text);
 }
 

@@ -1,5 +1,6 @@
 #include "server/rpc/request_text.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,13 +12,6 @@ namespace stowage {
 namespace {
 
 namespace pb = google::protobuf;
-
-// Added to the numbers of the chain's fields, which are thus above those of all fields of a
-// request.
-constexpr int kOfChain = 1 << 29;
-
-// What a frame adds to a field: its number and its length.
-constexpr size_t kFrameBytes = 16;
 
 // Calls `handle(number, whole, payload)` for each field of `message`; `payload` is the content of a
 // message or string, and the whole field where it is neither. False: the bytes are not a message.
@@ -47,45 +41,56 @@ bool ForEachField(absl::string_view message, Handle handle) {
   return true;
 }
 
-// Appends a field with its number and length, so that different fields never read as equal text.
-void AppendFrame(int number, absl::string_view bytes, std::string* text) {
-  const uint64_t frame[] = {static_cast<uint64_t>(number), bytes.size()};
-  static_assert(sizeof(frame) == kFrameBytes);
-  text->append(reinterpret_cast<const char*>(frame), sizeof(frame));
+// Appends the fields of `chain` but for its provenance, and sets `is_less` where it has any. False:
+// the bytes are not a message.
+bool AppendWithoutProvenance(absl::string_view chain, std::string* fields, bool* is_less) {
+  return ForEachField(chain, [&](int number, absl::string_view whole, absl::string_view) {
+    if (number == v1::Chain::kProvenanceFieldNumber) {
+      *is_less = true;
+    } else {
+      fields->append(whole.data(), whole.size());
+    }
+  });
+}
+
+// Appends a field of bytes: its tag, its length, the bytes.
+void AppendField(int number, absl::string_view bytes, std::string* text) {
+  using Format = pb::internal::WireFormatLite;
+  using Output = pb::io::CodedOutputStream;
+  constexpr size_t kMaxVarintBytes = 5;
+  std::array<uint8_t, 2 * kMaxVarintBytes> head;
+  uint8_t* end = Output::WriteTagToArray(Format::MakeTag(number, Format::WIRETYPE_LENGTH_DELIMITED),
+                                         head.data());
+  end = Output::WriteVarint32ToArray(static_cast<uint32_t>(bytes.size()), end);
+  text->append(reinterpret_cast<const char*>(head.data()), static_cast<size_t>(end - head.data()));
   text->append(bytes.data(), bytes.size());
 }
 
 }  // namespace
 
-// The fields of the request in their order, each with number and length; the chain's fields in its
-// place, without the provenance. No text is longer than kMaxTimes its request and a little: stages
-// are longer than their frames, and a message of millions of tiny fields is not worth its memory.
-// Order is kept: a message with reordered fields is a miss, no error.
-std::string RequestText(absl::string_view request) {
-  constexpr size_t kMaxTimes = 2;
-  constexpr size_t kAlwaysAllowed = 1024;
-  const size_t max_bytes = kMaxTimes * request.size() + kAlwaysAllowed;
-  std::string text;
-  text.reserve(max_bytes);
+// A field says where it ends, so that different fields never read as equal text; what is left of a
+// chain is a field again. Order is kept: a message with reordered fields is a miss, no error.
+absl::string_view RequestText(absl::string_view request, std::string* storage) {
   bool is_message = true;
-  bool is_too_long = false;
-  const auto add = [&](int number, absl::string_view bytes) {
-    is_too_long |= text.size() + kFrameBytes + bytes.size() > max_bytes;
-    if (!is_too_long) AppendFrame(number, bytes, &text);
-  };
-  const auto add_chain = [&](absl::string_view chain) {
-    add(v1::SolveRequest::kChainFieldNumber, "");
-    is_message &= ForEachField(chain, [&](int number, absl::string_view whole, absl::string_view) {
-      if (number != v1::Chain::kProvenanceFieldNumber) add(kOfChain + number, whole);
-    });
-  };
+  bool is_less = false;
+  std::string fields;
+  storage->clear();
+  storage->reserve(request.size());
   is_message &=
       ForEachField(request, [&](int number, absl::string_view whole, absl::string_view payload) {
         const bool is_chain =
             number == v1::SolveRequest::kChainFieldNumber && payload.size() < whole.size();
-        is_chain ? add_chain(payload) : add(number, whole);
+        if (!is_chain) {
+          storage->append(whole.data(), whole.size());
+          return;
+        }
+        fields.clear();
+        fields.reserve(payload.size());
+        is_message &= AppendWithoutProvenance(payload, &fields, &is_less);
+        AppendField(number, fields, storage);
       });
-  return is_message && !is_too_long ? text : "";
+  if (!is_message) return "";
+  return is_less ? absl::string_view(*storage) : request;
 }
 
 }  // namespace stowage

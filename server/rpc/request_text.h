@@ -13,9 +13,9 @@ namespace stowage {
 
 // The bytes of a v1::SolveRequest without the chain's provenance, which no answer depends on and
 // which holds maps, whose entries are serialized in any order. Different requests have different
-// texts. Empty: the bytes are not a message, or have too many tiny fields to be worth caching.
-// O(bytes). Thread-safe.
-std::string RequestText(absl::string_view request);
+// texts. `request` itself where it has no provenance; else the text lies in `storage`. Empty: the
+// bytes are not a message. O(bytes). Throws std::bad_alloc without enough memory. Thread-safe.
+absl::string_view RequestText(absl::string_view request, std::string* storage);
 
 }  // namespace stowage
 

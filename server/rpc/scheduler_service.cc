@@ -25,7 +25,7 @@ void EndConverted(Call* call, Convert convert) {
 grpc::ServerUnaryReactor* SchedulerService::Solve(grpc::CallbackServerContext* context,
                                                   const grpc::ByteBuffer* request,
                                                   grpc::ByteBuffer* response) {
-  return StartSolve(engine_, cache_, environment_, *context, *request, response);
+  return StartSolve(engine_, cache_, calls_, environment_, *context, *request, response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* SchedulerService::SolveStream(

@@ -9,6 +9,7 @@
 #include "server/cache/answer_cache.h"
 #include "server/engine/engine.h"
 #include "server/rpc/call.h"
+#include "server/rpc/equal_calls.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 
 namespace stowage {
@@ -51,6 +52,7 @@ class SchedulerService final : public RawSchedulerService {
  private:
   Engine& engine_;
   AnswerCache& cache_;
+  CallsInFlight calls_;
   CallEnvironment environment_;  // immutable after construction
 };
 

@@ -12,7 +12,9 @@
 #include "proto/service/results.h"
 #include "server/engine/export_solve.h"
 #include "server/rpc/cached_call.h"
+#include "server/rpc/equal_calls.h"
 #include "server/rpc/request_text.h"
+#include "server/rpc/shared_response.h"
 #include "server/rpc/unsent_bytes.h"
 #include "solver/base/mutex.h"
 #include "solver/model/chain_warnings.h"
@@ -33,13 +35,6 @@ AnswerRecord RecordOf(const SolveResult& result) {
   return record;
 }
 
-// What of a response is the caller's own: a cached answer may have been solved for another request
-// that rounds to the same instance.
-struct CallersOwn {
-  v1::Platform platform;
-  std::vector<ChainWarning> warnings;
-};
-
 CallersOwn OwnOf(const v1::SolveRequest& message, const SolveRequest& request) {
   return {message.platform(), ChainWarnings(request.chain)};
 }
@@ -51,13 +46,15 @@ void FillResponse(const SolveResult& result, const CallersOwn& own, v1::SolveRes
   *response->mutable_platform() = own.platform;
 }
 
-void Begin(Engine& engine, SolveOrExport request, Caller caller,
-           std::shared_ptr<SolveListener> listener) {
+// Returns what Engine::Solve() does, and null with an export.
+KeyedRequestPtr Begin(Engine& engine, SolveOrExport request, Caller caller,
+                      std::shared_ptr<SolveListener> listener) {
   if (request.exported == nullptr) {
     return engine.Solve(std::move(request.solve), std::move(caller), std::move(listener));
   }
   SolveAndExport(engine, std::move(request.solve), std::move(request.exported), std::move(caller),
                  std::move(listener));
+  return nullptr;
 }
 
 // What time cut short is not to be had again.
@@ -66,26 +63,40 @@ bool IsWorthCaching(const SolveResult& result) {
          (result.exported == nullptr || !result.exported->time_ran_out);
 }
 
-// A unary Solve. Its messages lie in an arena, one after the other: all their parts in a few blocks
-// that are allocated and freed at once, which halves the time that they take.
+// A unary Solve. Each of its messages lies in an arena: all its parts in a few blocks that are
+// allocated and freed at once, which halves the time that it takes. No call holds one while it
+// waits: it takes its first block at once.
 class UnarySolve final : public SolveListener, public std::enable_shared_from_this<UnarySolve> {
  public:
   // `call` lives until it has ended.
-  UnarySolve(Call* call, AnswerCache& cache) : call_(call), cache_(cache) {}
+  UnarySolve(Call* call, AnswerCache& cache, CallsInFlight& calls)
+      : call_(call), cache_(cache), in_flight_(calls) {}
 
   void Start(Engine& engine, const grpc::ByteBuffer& bytes) {
     absl::StatusOr<grpc::Slice> slice = call_->state().Bytes(bytes);
     if (!slice.ok()) return call_->End(slice.status());
+    std::string storage;
+    absl::string_view text;
     // Stays empty where memory runs out, which counts as a miss.
-    (void)WithMemory([&] { text_ = RequestText(CallState::TextOf(*slice)); });
-    if (EndFromCache(text_, engine, cache_, call_)) return;
+    (void)WithMemory([&] { text = RequestText(CallState::TextOf(*slice), &storage); });
+    if (EndFromCache(text, engine, cache_, call_)) return;
+    (void)WithMemory([&] { text_ = std::string(text); });
+    std::optional<Fingerprint> fingerprint;
+    if (!text_.empty()) (void)WithMemory([&] { fingerprint = FingerprintOf(text_); });
+    if (fingerprint.has_value() && Join(engine, *fingerprint, bytes)) return;
     if (const absl::Status held = call_->state().HoldMemory(bytes); !held.ok()) {
       return call_->End(held);
     }
     SolveOrExport request;
     if (!ParseInArena(*slice, &request)) return;
+    *slice = grpc::Slice();
+    call_->state().FreeRequest(bytes);
     const bool exports = request.exported != nullptr;
-    Begin(engine, std::move(request), call_->state().caller(), shared_from_this());
+    const bool may_be_joined = request.solve.options.use_cache && fingerprint.has_value();
+    const EqualCallsPtr calls = calls_;
+    const KeyedRequestPtr keyed =
+        Begin(engine, std::move(request), call_->state().caller(), shared_from_this());
+    if (may_be_joined && keyed != nullptr) in_flight_.Add(*fingerprint, calls, keyed);
     // Done() reads it for memory cache hits alone, which have ended by now, unless a plan is found
     // first: any other call that waits would hold it for nothing.
     if (!exports) text_ = std::string();
@@ -93,10 +104,12 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
 
   void Done(absl::StatusOr<SolveResult> result) override {
     if (!result.ok()) return call_->End(result.status());
+    if (result->exported == nullptr && !IsWorthCaching(*result)) return EndWithShared(*result);
+    google::protobuf::Arena arena(ArenaBlocks());
     v1::SolveResponse* response = nullptr;
     const absl::Status filled = WithMemory([&] {
-      response = google::protobuf::Arena::CreateMessage<v1::SolveResponse>(&arena_);
-      FillResponse(*result, own_, response);
+      response = google::protobuf::Arena::CreateMessage<v1::SolveResponse>(&arena);
+      FillResponse(*result, calls_->request().own, response);
       call_->record().answer = RecordOf(*result);
       // Of memory cache hits only: a request that came twice is likely to come again with the same
       // text, and one that came once would only evict others.
@@ -109,6 +122,41 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
   }
 
  private:
+  // Waits with the calls that have that text, if there are any, for the answer to their request.
+  bool Join(Engine& engine, const Fingerprint& text, const grpc::ByteBuffer& bytes) {
+    std::optional<CallsInFlight::Found> found = in_flight_.Find(text);
+    if (!found.has_value()) return false;
+    if (const absl::Status held = call_->state().HoldWithoutRequest(bytes); !held.ok()) {
+      call_->End(held);
+      return true;
+    }
+    calls_ = std::move(found->calls);
+    const ReadOnce& request = calls_->request();
+    call_->record().stages = request.stages;
+    call_->record().solver = request.solver;
+    engine.SolveEqual(std::move(found->keyed), request.time_budget_seconds, call_->state().caller(),
+                      shared_from_this());
+    text_ = std::string();  // as in Start()
+    return true;
+  }
+
+  // With the response of all calls that wait with the same request, in which the origin is the
+  // call's own.
+  void EndWithShared(const SolveResult& result) {
+    const absl::StatusOr<SharedResponsePtr> response = calls_->ResponseWith(
+        result.answer, call_->record().client,
+        [&](v1::SolveResponse* message) { FillResponse(result, calls_->request().own, message); });
+    if (!response.ok()) return call_->End(response.status());
+    grpc::ByteBuffer bytes;
+    const absl::Status made = WithMemory([&] {
+      call_->record().answer = RecordOf(result);
+      v1::Origin origin;
+      Fill(result.answer->solver, result.origin, &origin);
+      bytes = (*response)->With(origin);
+    });
+    made.ok() ? call_->EndWith(std::move(bytes), (*response)->bytes()) : call_->End(made);
+  }
+
   static constexpr size_t kFirstBlockBytes = 16 << 10;
   static constexpr size_t kMaxBlockBytes = 256 << 10;
 
@@ -121,21 +169,29 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
 
   // Ends the call and returns false where the request is refused.
   bool ParseInArena(const grpc::Slice& bytes, SolveOrExport* request) {
+    google::protobuf::Arena arena(ArenaBlocks());
     v1::SolveRequest* message = nullptr;
     absl::Status status = WithMemory(
-        [&] { message = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena_); });
+        [&] { message = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena); });
     if (status.ok()) status = call_->state().Read(bytes, message, request);
-    if (status.ok()) status = WithMemory([&] { own_ = OwnOf(*message, request->solve); });
-    arena_.Reset();  // the call may wait for long
+    if (status.ok()) {
+      status = WithMemory([&] {
+        calls_ = std::make_shared<EqualCalls>(
+            ReadOnce{.own = OwnOf(*message, request->solve),
+                     .time_budget_seconds = request->solve.options.time_budget_seconds,
+                     .stages = call_->record().stages,
+                     .solver = call_->record().solver});
+      });
+    }
     if (!status.ok()) call_->End(status);
     return status.ok();
   }
 
   Call* const call_;
   AnswerCache& cache_;
-  std::string text_;  // of the request
-  google::protobuf::Arena arena_{ArenaBlocks()};
-  CallersOwn own_;  // set by ParseInArena()
+  CallsInFlight& in_flight_;
+  std::string text_;     // of the request
+  EqualCallsPtr calls_;  // with this one; set before the engine gets the request
 };
 
 // Writes one event after the other: at most one write is outstanding, and of each kind of event
@@ -306,12 +362,12 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
 }  // namespace
 
-grpc::ServerUnaryReactor* StartSolve(Engine& engine, AnswerCache& cache,
+grpc::ServerUnaryReactor* StartSolve(Engine& engine, AnswerCache& cache, CallsInFlight& calls,
                                      const CallEnvironment& environment,
                                      grpc::CallbackServerContext& context,
                                      const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
   auto* const call = new Call("Solve", context, request, environment, response);
-  std::make_shared<UnarySolve>(call, cache)->Start(engine, request);
+  std::make_shared<UnarySolve>(call, cache, calls)->Start(engine, request);
   return call;
 }
 

@@ -8,14 +8,15 @@
 #include "server/cache/answer_cache.h"
 #include "server/engine/engine.h"
 #include "server/rpc/call.h"
+#include "server/rpc/equal_calls.h"
 
 namespace stowage {
 
 // Both borrow all arguments, which outlive the call.
 
 // A request whose text is that of one that was a memory cache hit before gets the response from
-// `cache` without being parsed.
-grpc::ServerUnaryReactor* StartSolve(Engine& engine, AnswerCache& cache,
+// `cache` without being parsed; one whose text is that of `calls` waits with them, likewise.
+grpc::ServerUnaryReactor* StartSolve(Engine& engine, AnswerCache& cache, CallsInFlight& calls,
                                      const CallEnvironment& environment,
                                      grpc::CallbackServerContext& context,
                                      const grpc::ByteBuffer& request, grpc::ByteBuffer* response);

@@ -14,7 +14,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
@@ -44,20 +47,24 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kHonest = "token-of-the-honest-0123456789";
 constexpr const char* kHostile = "token-of-the-hostile-0123456789";
+constexpr const char* kUnlimited = "token-of-the-unlimited-0123456789";  // in its rate alone
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// With a connection of its own.
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
 // A connection with a client's token.
 class Client {
  public:
-  Client(const std::string& address, const char* token) : token_(token) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-    stub_ = v1::Scheduler::NewStub(channel_);
-  }
+  Client(const std::string& address, const char* token)
+      : token_(token), stub_(v1::Scheduler::NewStub(NewChannel(address))) {}
 
   grpc::Status Solve(const v1::SolveRequest& request, double timeout_seconds,
                      v1::SolveResponse* response) {
@@ -70,8 +77,7 @@ class Client {
 
  private:
   const std::string token_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::Scheduler::Stub> stub_;
+  const std::unique_ptr<v1::Scheduler::Stub> stub_;
 };
 
 v1::Chain Profile(const std::string& name) {
@@ -196,6 +202,32 @@ Attack Flood(const char* name, int callers,
           }};
 }
 
+// Sends the same bytes from so many callers at a time, a thousand over each connection, and returns
+// once all are answered.
+void AskTogether(const std::string& address, const std::string& bytes, int callers) {
+  constexpr int kOfAConnection = 1000;
+  struct PendingCall {
+    grpc::ClientContext context;
+    grpc::ByteBuffer answer;
+  };
+  const grpc::Slice slice(bytes);
+  const grpc::ByteBuffer request(&slice, 1);
+  std::vector<PendingCall> calls(static_cast<size_t>(callers));
+  std::unique_ptr<grpc::GenericStub> stub;
+  std::latch left(callers);
+  for (int i = 0; i < callers; ++i) {
+    if (i % kOfAConnection == 0) stub = std::make_unique<grpc::GenericStub>(NewChannel(address));
+    PendingCall& call = calls[static_cast<size_t>(i)];
+    call.context.AddMetadata("authorization", absl::StrCat("Bearer ", kUnlimited));
+    stub->UnaryCall(&call.context, "/stowage.v1.Scheduler/Solve", {}, &request, &call.answer,
+                    [&left, &call](const grpc::Status& /*status*/) {
+                      call.answer.Clear();
+                      left.count_down();
+                    });
+  }
+  left.wait();
+}
+
 // Connects, sends nothing and disconnects, from a host of its own.
 void Connect(const std::string& address) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -251,6 +283,15 @@ std::vector<Attack> Attacks() {
               request.set_solver("rotter");
               return request;
             }),
+      {"6,000 callers of one solve of 10,000 empty stages",
+       [](const Place& place) {
+         v1::SolveRequest request;
+         for (int i = 0; i < 10'000; ++i) request.mutable_chain()->add_stages();
+         request.mutable_platform()->set_memory_bytes(int64_t{1} << 40);
+         for (int64_t number = 0;; ++number) {
+           AskTogether(place.address, Changed(request, number).SerializeAsString(), 6000);
+         }
+       }},
       {"8 threads that connect and disconnect",
        [](const Place& place) {
          InThreads(8, [&] {
@@ -268,10 +309,20 @@ std::vector<Attack> Attacks() {
   std::abort();  // it never ends
 }
 
-void Print(const char* name, const Latencies& latencies) {
-  absl::PrintF("%-58s %8.2f %8.2f %9.1f %9.1f %8d\n", name, Quantile(latencies.known, 0.5),
+// The most memory that the server has had resident since the last look.
+int64_t MostResidentMebibytes(const ServerProcess& server) {
+  const std::string folder = absl::StrCat("/proc/", server.pid());
+  const std::string status = ReadFile(folder + "/status");
+  const std::string begin = "VmHWM:";
+  const int64_t kibibytes = std::stoll(status.substr(status.find(begin) + begin.size()));
+  std::ofstream(folder + "/clear_refs") << "5";  // begins anew
+  return kibibytes >> 10;
+}
+
+void Print(const char* name, const Latencies& latencies, const ServerProcess& server) {
+  absl::PrintF("%-58s %8.2f %8.2f %9.1f %9.1f %8d %8d\n", name, Quantile(latencies.known, 0.5),
                Quantile(latencies.known, 0.99), Quantile(latencies.fresh, 0.5),
-               Quantile(latencies.fresh, 0.99), latencies.refused);
+               Quantile(latencies.fresh, 0.99), latencies.refused, MostResidentMebibytes(server));
 }
 
 // Whether an attack is to be measured: all where none is named.
@@ -297,12 +348,13 @@ int Main(int argc, char** argv) {
   const TempFolder folder;
   const ServerProcess server(
       {"--token-file",
-       folder.Write("tokens", absl::StrCat("honest ", kHonest, "\nhostile ", kHostile, "\n"))});
-  absl::PrintF("%-58s %8s %8s %9s %9s %8s\n", "milliseconds", "known", "p99", "new", "p99",
-               "refused");
+       folder.Write("tokens", absl::StrCat("honest ", kHonest, "\nhostile ", kHostile,
+                                           "\nunlimited ", kUnlimited, " calls=1000000\n"))});
+  absl::PrintF("%-58s %8s %8s %9s %9s %8s %8s\n", "milliseconds", "known", "p99", "new", "p99",
+               "refused", "MiB");
   int64_t first = 1;
   Progress("alone");
-  Print("alone", Measure(server.address(), seconds, first));
+  Print("alone", Measure(server.address(), seconds, first), server);
   const std::vector<Attack> attacks = Attacks();
   for (size_t i = 0; i < attacks.size(); ++i) {
     if (!IsChosen(attacks[i], names)) continue;
@@ -311,7 +363,7 @@ int Main(int argc, char** argv) {
     const BackgroundProgram hostile(
         {"/proc/self/exe", "--attack", absl::StrCat(i), server.address(), absl::StrCat(first)});
     std::this_thread::sleep_for(std::chrono::seconds(1));
-    Print(attacks[i].name, Measure(server.address(), seconds, first));
+    Print(attacks[i].name, Measure(server.address(), seconds, first), server);
   }
   return 0;
 }

@@ -222,11 +222,36 @@ TEST(Kubernetes, EverySelectorFindsThePods) {
   const auto labels =
       spec["template"]["metadata"]["labels"].as<std::map<std::string, std::string>>();
   const YAML::Node budget = Object("disruption.yaml", "PodDisruptionBudget", "stowage-server");
+  const YAML::Node policy = Object("network.yaml", "NetworkPolicy", "stowage-server");
   for (const YAML::Node& selector :
        {spec["selector"]["matchLabels"], budget["spec"]["selector"]["matchLabels"],
+        policy["spec"]["podSelector"]["matchLabels"],
         Object("service.yaml", "Service", "stowage")["spec"]["selector"],
         Object("service.yaml", "Service", "stowage-metrics")["spec"]["selector"]}) {
     EXPECT_EQ((selector.as<std::map<std::string, std::string>>()), labels);
+  }
+}
+
+// A peer without both selectors would admit every pod of the namespace, or of all namespaces.
+TEST(Kubernetes, PrometheusAloneReachesTheHttpPort) {
+  const YAML::Node spec = Object("network.yaml", "NetworkPolicy", "stowage-server")["spec"];
+  EXPECT_EQ(spec["policyTypes"].as<std::vector<std::string>>(),
+            std::vector<std::string>{"Ingress"});
+  ASSERT_EQ(spec["ingress"].size(), 2U);
+  const YAML::Node calls = spec["ingress"][0];
+  const YAML::Node readers = spec["ingress"][1];
+  const auto ports_of = [](const YAML::Node& ports, const char* key) {
+    std::vector<std::string> names;
+    for (const YAML::Node& port : ports) names.push_back(port[key].as<std::string>());
+    return names;
+  };
+  EXPECT_EQ(ports_of(calls["ports"], "port"), std::vector<std::string>{"grpc"});
+  EXPECT_EQ(ports_of(readers["ports"], "port"), std::vector<std::string>{"http"});
+  EXPECT_EQ(ports_of(Container()["ports"], "name"), (std::vector<std::string>{"grpc", "http"}));
+  EXPECT_FALSE(calls["from"]);
+  ASSERT_EQ(readers["from"].size(), 1U);
+  for (const char* selector : {"namespaceSelector", "podSelector"}) {
+    EXPECT_GT(readers["from"][0][selector]["matchLabels"].size(), 0U) << selector;
   }
 }
 

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "tests/integration/metrics.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
@@ -28,6 +30,25 @@ TEST(Load, ChecksEveryAnswerAndSaysHowLongTheyTook) {
   EXPECT_EQ(result.exit_code, 0) << result;
   EXPECT_THAT(result.out, AllOf(HasSubstr("every one simulated, 0 wrong"), HasSubstr("SOLVED"),
                                 HasSubstr("p99.9")));
+}
+
+// Tables of 16 MB and less, one after the other, on threads that each have memory of their own.
+TEST(Load, LeavesNothingOfTheTablesOfSolvesInMemory) {
+  constexpr int64_t kMaxMebibytes = 200;
+  ServerProcess server({"--client-rate", "0", "--cache-memory", "32MiB", "--solve-memory", "128MiB",
+                        "--all-solves-memory", "256MiB"});
+  std::vector<std::string> command = {Program("stowage"), "load",  "--server",   server.address(),
+                                      "--concurrency",    "32",    "--mix",      "50,40,10",
+                                      "--solver",         "rotor", "--duration", "3s"};
+  for (const char* profile :
+       {"torchvision-resnet101-32-224", "pipedream-vgg16-128-224", "analytic-gpt2xl-4-1024",
+        "preact-resnet1001-8-224", "torchvision-densenet161-16-500"}) {
+    command.push_back(ProfilePath(profile));
+  }
+  EXPECT_EQ(RunProgram(command).exit_code, 0);
+  if (!ServerIsSanitized()) {
+    EXPECT_LE(OfProcess(server, "VmHWM") >> 10, kMaxMebibytes);
+  }
 }
 
 TEST(Load, AsksAsOftenAsItIsToldTo) {

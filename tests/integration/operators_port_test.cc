@@ -1,6 +1,7 @@
 // The port for operators with TLS and a token, read by curl, Prometheus and `stowage top`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -188,6 +189,50 @@ TEST_F(OperatorsPort, TopReadsItAndSaysWhatIsMissing) {
               HasSubstr("of no authority in --tls-ca"));
   EXPECT_THAT(Top({"--token-file", token}).err, HasSubstr("--tls"));
   EXPECT_THAT(Top({"--tls-ca", "/no/such.pem"}).err, HasSubstr("/no/such.pem: No such file"));
+}
+
+// A browser sends the name by which it was led there.
+class OpenHttpPort : public testing::Test {
+ protected:
+  // The response with its header.
+  std::string Get(const std::string& path, const std::string& host) const {
+    return RunProgram({"/usr/bin/curl", "-sSi", "--http1.0", "-H", absl::StrCat("Host: ", host),
+                       absl::StrCat("http://", server_.http_address(), path)})
+        .out;
+  }
+
+  ServerProcess server_{{"--http-host", "metrics.example,status.example"}};
+};
+
+TEST_F(OpenHttpPort, ShowsNothingToAPageWhoseNameWasReboundToIt) {
+  for (const char* path : {"/metrics", "/status"}) {
+    EXPECT_THAT(Get(path, "rebound.example:50052"),
+                AllOf(HasSubstr(" 403 "), HasSubstr("known as \"rebound.example\""),
+                      HasSubstr("--http-host rebound.example"), Not(HasSubstr("stowage_ready"))))
+        << path;
+  }
+  EXPECT_EQ(MetricOf(server_, "stowage_http_refused_total"), 2);
+  EXPECT_NE(server_.WaitForLogLine({"event=http_refused", "rebound.example"}), "");
+}
+
+TEST_F(OpenHttpPort, IsReadUnderItsNamesAndAddressesAndByProbesUnderAny) {
+  char own[256] = {};
+  ASSERT_EQ(gethostname(own, sizeof(own) - 1), 0);
+  for (const std::string& host :
+       {std::string("metrics.example"), std::string("status.example:80"),
+        std::string("localhost:1"), std::string("[::1]:50052"), std::string(own), std::string()}) {
+    EXPECT_THAT(Get("/metrics", host), HasSubstr("\nstowage_ready 1\n")) << host;
+  }
+  for (const char* path : {"/livez", "/readyz", "/"}) {
+    EXPECT_THAT(Get(path, "pod.example"), HasSubstr(" 200 ")) << path;
+  }
+}
+
+TEST_F(OperatorsPort, WithATokenAnyHostWillDo) {
+  EXPECT_THAT(Curl(Url("/metrics"), {"-H", absl::StrCat("Authorization: Bearer ", kToken), "-H",
+                                     "Host: rebound.example"})
+                  .out,
+              HasSubstr("\nstowage_ready 1\n"));
 }
 
 }  // namespace

@@ -7,13 +7,18 @@
 
 #include <atomic>
 #include <chrono>
+#include <latch>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+#include "solver/base/mutex.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
@@ -250,6 +255,137 @@ TEST(Tenants, EqualRequestsInFlightTakeLittleMemory) {
   busy.context.TryCancel();
   for (const auto& call : calls) call->context.TryCancel();
   while (ended < kCalls || !busy_ended) std::this_thread::yield();
+}
+
+// Calls that send the same bytes at the same time, a thousand over each connection. Of the answers,
+// only whether they differ in more than their origin is kept.
+class EqualCallers {
+ public:
+  EqualCallers(const std::string& address, const v1::SolveRequest& request, int count)
+      : left_(count), calls_(static_cast<size_t>(count)) {
+    constexpr size_t kOfAConnection = 1000;
+    const grpc::Slice slice(request.SerializeAsString());
+    const grpc::ByteBuffer bytes(&slice, 1);
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (i % kOfAConnection == 0) connections_.emplace_back(Remote(address).channel());
+      Call& call = calls_[i];
+      call.context.set_deadline(system_clock::now() + kPatience);
+      connections_.back().UnaryCall(
+          &call.context, "/stowage.v1.Scheduler/Solve", {}, &bytes, &call.response,
+          [this, &call](const grpc::Status& status) { Ended(status, &call.response); });
+    }
+  }
+  ~EqualCallers() {
+    for (Call& call : calls_) call.context.TryCancel();
+    left_.wait();
+  }
+
+  bool have_ended() const { return left_.try_wait(); }
+  // What failed, and how many did; "" where none did.
+  std::string Failures() {
+    left_.wait();
+    const MutexLock lock(mutex_);
+    return failed_ == 0 ? "" : absl::StrCat(failed_, " failed, the first with ", failure_);
+  }
+  // As they were sent, without their origin, each once.
+  std::set<std::string> Answers() {
+    left_.wait();
+    const MutexLock lock(mutex_);
+    return answers_;
+  }
+
+ private:
+  struct Call {
+    grpc::ClientContext context;
+    grpc::ByteBuffer response;
+  };
+
+  void Ended(const grpc::Status& status, grpc::ByteBuffer* bytes) {
+    v1::SolveResponse response;
+    grpc::ProtoBufferReader reader(bytes);
+    const bool is_answer = status.ok() && response.ParseFromZeroCopyStream(&reader);
+    response.clear_origin();
+    {
+      const MutexLock lock(mutex_);
+      if (is_answer) {
+        answers_.insert(response.SerializeAsString());
+      } else if (failed_++ == 0) {
+        failure_ = Text(status);
+      }
+    }
+    bytes->Clear();
+    left_.count_down();
+  }
+
+  std::latch left_;
+  Mutex mutex_;
+  int failed_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string failure_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> answers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<grpc::GenericStub> connections_;
+  std::vector<Call> calls_;
+};
+
+// A request of 20 KB whose chain takes a hundred times as much once it is read, and whose answer
+// takes ten times as much.
+v1::SolveRequest ManyEmptyStages() {
+  v1::SolveRequest request;
+  for (int i = 0; i < 10'000; ++i) request.mutable_chain()->add_stages();
+  request.mutable_platform()->set_memory_bytes(1 << 20);
+  return request;
+}
+
+class Joiners : public testing::Test {
+ protected:
+  // So many unary calls of Solve have begun, or have been answered.
+  void WaitForCalls(const char* which, int count) const {
+    WaitForMetric(server_,
+                  absl::StrCat("grpc_server_", which, "grpc_method=\"Solve\",",
+                               "grpc_service=\"stowage.v1.Scheduler\",", "grpc_type=\"unary\"}"),
+                  count);
+  }
+  // The most memory that it has had; sanitizers have reasons of their own.
+  int64_t MostMebibytes() const {
+    return ServerIsSanitized() ? 0 : OfProcess(server_, "VmHWM") >> 10;
+  }
+
+  ServerProcess server_{{"--client-rate", "0", "--threads", "1", "--short-threads", "0"}};
+  const Remote remote_{server_.address()};
+};
+
+TEST_F(Joiners, TakeNeitherAChainNorAnAnswerEach) {
+  constexpr int kCalls = 2000;
+  constexpr int kMaxMoreMebibytes = 300;
+  PendingSolve busy(remote_, LongSolveRequest());  // on the only solver thread
+  WaitForMetric(server_, "stowage_solves_running", 1);
+  const int64_t before = MostMebibytes();
+  EqualCallers callers(server_.address(), ManyEmptyStages(), kCalls);
+  WaitForCalls("started_total{", kCalls + 1);
+  EXPECT_FALSE(callers.have_ended());
+  busy.Cancel();
+  EXPECT_EQ(callers.Failures(), "");
+  EXPECT_EQ(callers.Answers().size(), 1);
+  EXPECT_LE(MostMebibytes(), before + kMaxMoreMebibytes);
+}
+
+// Each answer takes 190 KB; of one client 32 MiB may wait to be read.
+TEST_F(Joiners, ThatReadNothingHoldOneAnswer) {
+  constexpr int kCalls = 400;
+  PendingSolve busy(remote_, LongSolveRequest());
+  WaitForMetric(server_, "stowage_solves_running", 1);
+  constexpr uint32_t kNoWindow = 0;
+  RawGrpc caller(server_.address(), kNoWindow);
+  const std::string bytes = ManyEmptyStages().SerializeAsString();
+  const std::string message = GrpcMessage(bytes, bytes.size());
+  for (uint32_t i = 0; i < kCalls; ++i) {
+    caller.Begin(2 * i + 1, "Solve");
+    ASSERT_EQ(caller.Send(2 * i + 1, message, kPatience), message.size());
+    caller.End(2 * i + 1);
+  }
+  WaitForCalls("started_total{", kCalls + 1);
+  busy.Cancel();
+  WaitForCalls("handled_total{grpc_code=\"OK\",", kCalls);
+  EXPECT_EQ(MetricOf(server_, "stowage_rejected_total{reason=\"unread\"}"), 0);
 }
 
 TEST(Tenants, AFloodOfBadCallsWritesFewLines) {

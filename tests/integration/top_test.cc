@@ -169,6 +169,23 @@ TEST(Top, SaysThatAServerIsTooOld) {
                                     "an older one, which needs a stowage of its own version"));
 }
 
+TEST(Top, SaysUnderWhichNameTheServerRefusesIt) {
+  httplib::Server server;
+  server.Get("/status", [](const httplib::Request&, httplib::Response& response) {
+    response.status = 403;
+    response.set_content("host: use its address\n", "text/plain");
+  });
+  const int port = server.bind_to_any_port("127.0.0.1");
+  std::thread thread([&server] { server.listen_after_bind(); });
+  const std::string address = absl::StrCat("127.0.0.1:", port);
+  const ProgramResult result = RunProgram(Top(address, {}));
+  server.stop();
+  thread.join();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err,
+              HasSubstr(absl::StrCat("no status from ", address, ": host: use its address\n")));
+}
+
 TEST(Top, GoesOnWhileTheServerIsAwayAndSaysThatItCameBackAnew) {
   auto server = std::make_unique<ServerProcess>(std::vector<std::string>{"--http", OwnAddress()});
   const std::string http = server->http_address();

@@ -220,6 +220,7 @@ test("what answers in its place is not taken for it", async () => {
   await withServer(["--cache-dir", "none"], async ({ url }) => {
     for (const [answer, said] of [
       [{ status: 502, body: "bad gateway" }, "it answers with 502"],
+      [{ status: 403, body: "host: use its address" }, "host: use its address"],
       [{ status: 200, body: "<html>log in</html>" }, "what answers is no stowage-server"],
       [{ status: 200, body: "{}", contentType: "application/json" }, "what answers is no"],
       [{ status: 200, body: "null" }, "what answers is no stowage-server"],

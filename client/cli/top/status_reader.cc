@@ -131,6 +131,9 @@ absl::StatusOr<v1::ServerStatus> StatusReader::Fetch(std::optional<double> since
   if (result->status == 401) {
     return absl::UnauthenticatedError(absl::StripAsciiWhitespace(text));
   }
+  if (result->status == 403) {
+    return absl::PermissionDeniedError(absl::StripAsciiWhitespace(text));
+  }
   if (result->status != 200) {
     return absl::UnavailableError(absl::StrCat("it answers /status with ", result->status));
   }

@@ -162,9 +162,9 @@ absl::StatusOr<int> RunTop(TopArguments arguments) {
   absl::StatusOr<std::unique_ptr<StatusReader>> reader = StatusReader::Make(target);
   if (!reader.ok()) return Prefixed("--http", reader.status());
   absl::StatusOr<v1::ServerStatus> first = (*reader)->Fetch(std::nullopt);
-  if (absl::IsUnauthenticated(first.status())) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("no status from ", arguments.http, ": ", first.status().message()));
+  if (absl::IsUnauthenticated(first.status()) || absl::IsPermissionDenied(first.status())) {
+    return absl::Status(first.status().code(), absl::StrCat("no status from ", arguments.http, ": ",
+                                                            first.status().message()));
   }
   if (!first.ok()) {
     return absl::UnavailableError(absl::StrCat(

@@ -60,6 +60,7 @@ async function readStatus(token: string): Promise<ServerStatus> {
     throw new Error(isLate ? "no answer within 5 s" : "it cannot be reached");
   }
   if (response.status === 401) throw new RefusedToken((await response.text()).trim());
+  if (response.status === 403) throw new Error((await response.text()).trim());
   if (!response.ok) throw new Error(`it answers with ${response.status}`);
   const status = (await response.json().catch(() => undefined)) as ServerStatus | undefined;
   if (typeof status?.version !== "string" || !Array.isArray(status.recent))

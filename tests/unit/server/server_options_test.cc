@@ -43,7 +43,8 @@ TEST(ServerOptions, ComeFromFileAndCommandLineWhichOverridesIt) {
 TEST(ServerOptions, ErrorsNameTheFileThatSetsTheOption) {
   const TempFolder folder;
   for (const char* line :
-       {"grace = soon", "tls-cert = a.pem", "log-level = loud", "max-message = 1", "listen = x"}) {
+       {"grace = soon", "tls-cert = a.pem", "log-level = loud", "max-message = 1", "listen = x",
+        "http-host = metrics.example:50052", "http-host = \"\""}) {
     const std::string file = folder.Write("server.toml", line);
     const std::string key(line, std::string(line).find(' '));
     EXPECT_THAT(Parse({"--config", file}), Fails(absl::StatusCode::kInvalidArgument,

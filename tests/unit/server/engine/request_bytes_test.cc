@@ -75,6 +75,21 @@ TEST(RequestBytes, AHoldMayBeChargedToAnotherClient) {
   EXPECT_THAT(all.Take(500, "second"), IsOk());
 }
 
+TEST(RequestBytes, AHoldThatShrinksGivesTheRestBack) {
+  RequestBytes all(1000);
+  absl::StatusOr<RequestBytes::Hold> hold = all.Take(500, "client");
+  ASSERT_THAT(hold, IsOk());
+  hold->ShrinkTo(100);
+  {
+    const absl::StatusOr<RequestBytes::Hold> more = all.Take(400, "client");
+    EXPECT_THAT(more, IsOk());
+    EXPECT_FALSE(all.Take(1, "client").ok());
+  }
+  hold->ShrinkTo(0);
+  *hold = RequestBytes::Hold();
+  EXPECT_THAT(all.Take(500, "client"), IsOk());
+}
+
 TEST(RequestBytes, StagesWithoutContentCountAsMuchAsOthers) {
   SolveRequest request;
   request.chain = EqualChain(1000);

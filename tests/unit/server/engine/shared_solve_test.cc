@@ -155,6 +155,49 @@ TEST_F(SharedSolveTest, TheMemoryOfARequestIsOnTheAccountOfAClientThatStays) {
   }
 }
 
+TEST_F(SharedSolveTest, ACallerMayJoinWithTheRequestOfAnother) {
+  const auto first = std::make_shared<RecordingListener>();
+  const auto second = std::make_shared<RecordingListener>();
+  const auto hasty = std::make_shared<RecordingListener>();
+  const auto late = std::make_shared<RecordingListener>();
+  const KeyedRequestPtr keyed = engine_.Solve(SlowWithResults(), {}, first);
+  ASSERT_NE(keyed, nullptr);
+  engine_.SolveEqual(keyed, /*time_budget_seconds=*/0, {}, second);
+  engine_.SolveEqual(keyed, /*time_budget_seconds=*/0.01, {}, hasty);
+  const auto early = hasty->Wait();
+  const auto solved = first->Wait();
+  const auto joined = second->Wait();
+  for (const auto* result : {&early, &solved, &joined}) ASSERT_THAT(*result, IsOk());
+  EXPECT_EQ(early->origin.source, Origin::Source::kCoalesced);
+  EXPECT_EQ(solved->origin.source, Origin::Source::kSolved);
+  EXPECT_EQ(joined->origin.source, Origin::Source::kCoalesced);
+  EXPECT_EQ(joined->answer, solved->answer);
+  EXPECT_EQ(joined->origin.fingerprint, solved->origin.fingerprint);
+  EXPECT_EQ(engine_.Solve(SlowWithResults(), {}, late), nullptr) << "it is cached";
+  EXPECT_EQ(late->Wait()->origin.source, Origin::Source::kMemoryCache);
+}
+
+TEST_F(SharedSolveTest, ARequestWhoseCallersHaveLeftIsOnTheAccountOfWhoSendsItAgain) {
+  const int64_t bytes = BytesOf(Endless());
+  Engine engine({.threads = 1, .request_bytes = 4 * bytes}, &cache_, &observer_);
+  const auto may_take = [&](const std::string& client) {
+    return engine.request_bytes().Take(bytes + bytes / 5, client).ok();
+  };
+  const auto first = std::make_shared<RecordingListener>();
+  const auto second = std::make_shared<RecordingListener>();
+  const KeyedRequestPtr keyed =
+      engine.Solve(Endless(), {.client = "first", .stop = stops_[0].get_token()}, first);
+  ASSERT_NE(keyed, nullptr);
+  stops_[0].request_stop();
+  EXPECT_THAT(first->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  engine.SolveEqual(keyed, /*time_budget_seconds=*/0,
+                    {.client = "second", .stop = stops_[1].get_token()}, second);
+  EXPECT_TRUE(may_take("first"));
+  EXPECT_FALSE(may_take("second"));
+  stops_[1].request_stop();
+  EXPECT_THAT(second->Wait(), Fails(absl::StatusCode::kCancelled, _));
+}
+
 TEST_F(SharedSolveTest, ACallerIsNotRefusedForTheLimitOfTheClientThatItJoined) {
   Engine engine({.threads = 2,
                  .client_limit = 1,

@@ -184,6 +184,21 @@ TEST_F(ConnectionGovernorTest, ASlowReaderOfALargeAnswerIsNoFlood) {
             "");
 }
 
+// A thousand ranks over one connection, whose answers the server holds once.
+TEST_F(ConnectionGovernorTest, ASlowReaderOfManyAnswersIsNoFlood) {
+  Add(1);
+  of_[1].streams = of_[1].calls.begun = 1000;
+  of_[1].calls.answer_bytes = 1000 * kMiB;
+  EXPECT_EQ(Run(1000,
+                [](ConnectionFigures& its) {
+                  its.sent_bytes += kMiB;
+                  its.received_bytes += 100;
+                  ++its.calls.ended;
+                  its.calls.ended_answer_bytes += kMiB;
+                }),
+            "");
+}
+
 TEST_F(ConnectionGovernorTest, ClientsThatPingAndCancelReasonablyAreNoFlood) {
   Add(1);
   EXPECT_EQ(Run(1000,

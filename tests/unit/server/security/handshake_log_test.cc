@@ -87,7 +87,7 @@ TEST(HandshakeLog, CountsNothingElse) {
             "none");
 }
 
-class Record final : public ConnectionObserver {
+class ConnectionRecord final : public ConnectionObserver {
  public:
   void ConnectionAccepted(const std::string&) override {}
   void ConnectionRefused(const RefusedConnection&) override {}
@@ -102,7 +102,7 @@ class Record final : public ConnectionObserver {
 
 TEST(HandshakeLog, ReportsForAsLongAsItLives) {
   const std::string message = TlsError("error:0A0000C1:SSL routines::no shared cipher");
-  Record record;
+  ConnectionRecord record;
   HandshakeLog::Read(message);
   {
     const HandshakeLog log(record);
