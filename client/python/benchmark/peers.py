@@ -18,7 +18,7 @@ import copy
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ from torch.utils.checkpoint import (
 
 import stowage
 from stowage.torch.model_state import unchanged
+from stowage.torch.policies import POLICIES
 from stowage.torch.workload import Workload, metered_step
 
 CPU = torch.device("cpu")
@@ -66,7 +67,7 @@ class Case:
     def peak(self) -> int:
         with unchanged(self.model):
             self.step()
-            return metered_step(Workload(self.forward, loss_of, CPU))[1]
+            return metered_step(Workload(self.forward, loss_of, CPU)).peak
 
 
 def loss_of(output: Any) -> torch.Tensor:
@@ -206,15 +207,8 @@ def checkpointed(layers: list[nn.Module], segments: int, stored: int) -> Iterato
             layer.__dict__.pop("forward", None)
 
 
-_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "convolution", "_grouped_mm"})
-
-
-def _is_attention(name: str) -> bool:
-    return name.startswith("_scaled_dot_product")
-
-
 @contextlib.contextmanager
-def selective(layers: list[nn.Module], keeps: Callable[[list[str]], bool]) -> Iterator[None]:
+def selective(layers: list[nn.Module], keeps: Callable[[Sequence[str]], bool]) -> Iterator[None]:
     """Each layer under `checkpoint` with a policy: of all operators called so far in the layer,
     whether the results of the last one are kept.
     """
@@ -239,29 +233,6 @@ def selective(layers: list[nn.Module], keeps: Callable[[list[str]], bool]) -> It
     finally:
         for layer in layers:
             layer.__dict__.pop("forward", None)
-
-
-def _attention_and_its_product(names: list[str]) -> bool:
-    if names[-1] not in _PRODUCTS:
-        return _is_attention(names[-1])
-    before = names[:-1]
-    last = max((i for i, name in enumerate(before) if _is_attention(name)), default=None)
-    return last is not None and not any(name in _PRODUCTS for name in before[last:])
-
-
-# As torchtitan's setting `op` does by default.
-def _every_second_product(names: list[str]) -> bool:
-    if names[-1] not in _PRODUCTS:
-        return _is_attention(names[-1])
-    return sum(name in _PRODUCTS for name in names) % 2 == 1
-
-
-_SELECTIVE: dict[str, Callable[[list[str]], bool]] = {
-    "products and attention": lambda names: names[-1] in _PRODUCTS or _is_attention(names[-1]),
-    "attention": lambda names: _is_attention(names[-1]),
-    "attention and its output product": _attention_and_its_product,
-    "attention and every second product": _every_second_product,
-}
 
 
 @contextlib.contextmanager
@@ -301,7 +272,7 @@ def peers_of(case: Case, compiled: bool) -> Iterator[tuple[str, Peer]]:
         "`checkpoint` on every second layer",
         lambda case: checkpointed(case.layers[::2], len(case.layers[::2]), 0),
     )
-    for name, keeps in _SELECTIVE.items():
+    for name, keeps in POLICIES.items():
         yield (
             f"selective: {name}",
             lambda case, keeps=keeps: selective(case.layers, keeps),

@@ -89,6 +89,7 @@ def _overheads(*of_processes: Overheads) -> Overheads:
         replay=max(each.replay for each in of_processes),
         after=min(each.after for each in of_processes),
         cast=min(each.cast for each in of_processes),
+        handed_on=min(each.handed_on for each in of_processes),
     )
 
 

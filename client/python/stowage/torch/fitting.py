@@ -33,6 +33,7 @@ from stowage.torch.planning import (
     find_unproven,
     predicted_peak,
 )
+from stowage.torch.policies import policies_of
 from stowage.torch.profile_file import ProfileFile
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
@@ -127,7 +128,7 @@ def fit(
     plan_cache: str | None = None,
     solver: str = "auto",
     offload: bool | None = None,
-    selective: bool = True,
+    selective: bool | Iterable[str] = True,
     run: str = "auto",
     measure: bool = True,
     verbose: bool = True,
@@ -165,7 +166,9 @@ def fit(
         solver: a solver's name, as in `stowage.solvers`.
         offload: whether values may go to host memory; by default where the device is a GPU.
         selective: whether a layer may keep a part of what its backward needs, operator by
-            operator, and rerun the rest. Finding such ways takes a few steps' time.
+            operator, and rerun the rest. Finding such ways takes a few steps' time. Or names of
+            `stowage.torch.policies.POLICIES`, such as "products and attention": layers may then
+            keep a part by these alone, which `report(model).chain` has measured.
         run: "torch": layer by layer, as `torch.utils.checkpoint` does and torch.compile of
             the whole model needs; "stowage": by Stowage's executor, which also replays several
             layers in a row and offloads; "auto": the first where a plan for it is as fast.
@@ -193,7 +196,7 @@ def fit(
         plan_cache,
         solver,
         offload,
-        selective,
+        policies_of(selective) or bool(selective),
         run,
         measure,
         verbose,
@@ -241,7 +244,7 @@ def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
         run=run,
         offload=offload,
         solver=solver,
-        selective=wishes.selective and not ranks.in_layers,
+        selective=not ranks.in_layers and wishes.selective,
         verbose=wishes.verbose and ranks.is_first,
         ranks=ranks,
         # Buckets are another copy of the gradients.
@@ -402,8 +405,14 @@ def _measured(
 ) -> Measured:
     file, ranks = None, wishes.ranks
     if wishes.plan_cache is not None:
-        how = {"is_chain": profiler.is_chain, "selective": wishes.selective}
-        file = ProfileFile(wishes.plan_cache, model, stages, work, **how)
+        file = ProfileFile(
+            wishes.plan_cache,
+            model,
+            stages,
+            work,
+            is_chain=profiler.is_chain,
+            selective=wishes.selective,
+        )
         profile = None if measures_anew else file.load(ranks.first(file.read))
         is_known = not ranks.any_of(profile is None)
         if is_known and profile is not None:

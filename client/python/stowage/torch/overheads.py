@@ -6,7 +6,7 @@ can be, and with the most, with which it fits in any case; what it really takes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stowage.local import simulate
@@ -31,6 +31,9 @@ class Overheads:
     # What autocast's cache holds of the stage until the model's forward ends: part of `passing`,
     # and of the saved bytes where all of the stage is kept.
     cast: int = 0
+    # Of the stage's output, what is in the memory of its input, such as a bias that all layers hand
+    # on: where both are held, it is there once.
+    handed_on: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class ChainMemory:
                 )
                 for o in self.of_stages
             ],
+            handed_on=[o.handed_on for o in self.of_stages],
         )
 
     def beyond_lean(self, chain: Chain) -> int:
@@ -89,13 +93,22 @@ class ChainMemory:
             self.shared,
         )
 
-    def _with(self, chain: Chain, overheads: Sequence[tuple[int, int]], shared: int = 0) -> Chain:
-        """The chain with these overheads, and its save options with so much more than measured."""
+    def _with(
+        self,
+        chain: Chain,
+        overheads: Sequence[tuple[int, int]],
+        shared: int = 0,
+        handed_on: Sequence[int] = (),
+    ) -> Chain:
+        """The chain with these overheads, its outputs without what is handed on, and its save
+        options with so much more than measured.
+        """
         return replace(
             chain,
             stages=tuple(
                 replace(
                     stage,
+                    output_bytes=stage.output_bytes - less,
                     forward_overhead_bytes=forward,
                     backward_overhead_bytes=backward,
                     save_options=tuple(
@@ -103,9 +116,10 @@ class ChainMemory:
                         for option, costs in zip(stage.save_options, of_stage, strict=True)
                     ),
                 )
-                for stage, (forward, backward), of_stage in zip(
+                for stage, (forward, backward), less, of_stage in zip(
                     chain.stages,
                     overheads,
+                    handed_on or [0] * len(chain.stages),
                     self.options or [()] * len(chain.stages),
                     strict=True,
                 )
@@ -117,10 +131,14 @@ class ChainMemory:
         length = len(chain.stages)
         saving = self._with(chain, [(o.save, o.backward) for o in self.of_stages])
         timeline = simulate(saving, platform, schedule).timeline
-        unread = self._unread(schedule, length)
+        program = Program.of(schedule, length)
+        absent = self._unread(program, schedule)
+        for first, last, size in self._held_twice(program):
+            for index in range(first, last + 1):
+                absent[index] += size
         highest = 0
         shared = 0
-        passing = self.passing - self._cast_of_kept(schedule, length)
+        passing = self.passing - self._cast_of_kept(program)
         for index, (operation, entry) in enumerate(zip(schedule.operations, timeline, strict=True)):
             more = 0
             if operation.stage > length:
@@ -129,11 +147,23 @@ class ChainMemory:
                     shared, passing = self.shared, 0
             elif operation.kind in _FORWARDS or operation.kind == OperationKind.BACKWARD:
                 more = shared + self._beyond_saving(operation.kind, operation.stage)
-            highest = max(highest, entry.memory_bytes + more - unread[index] + passing)
+            highest = max(highest, entry.memory_bytes + more - absent[index] + passing)
         return highest - self.passing
 
-    def _cast_of_kept(self, schedule: Schedule, length: int) -> int:
-        program = Program.of(schedule, length)
+    def _held_twice(self, program: Program) -> Iterator[tuple[int, int, int]]:
+        """Bytes that the chain counts twice, from one operation to another, both included.
+
+        Where stages are replayed in a row, what is handed on is made anew, and counted so.
+        """
+        if not program.in_turn:
+            return
+        for stage, overheads in enumerate(self.of_stages[:-1], 1):
+            forward = program.first_forward[stage]
+            if overheads.handed_on and program.operations[forward][0] == Step.CHECKPOINT:
+                backward = program.backward[stage + 1]
+                yield program.source[forward], program.source[backward], overheads.handed_on
+
+    def _cast_of_kept(self, program: Program) -> int:
         return sum(
             overheads.cast
             for stage, overheads in enumerate(self.of_stages, 1)
@@ -142,11 +172,10 @@ class ChainMemory:
             and not program.travels[stage]
         )
 
-    def _unread(self, schedule: Schedule, length: int) -> list[int]:
+    def _unread(self, program: Program, schedule: Schedule) -> list[int]:
         """By operation: bytes of outputs that are not there, though the chain counts them."""
         unread = [0] * len(schedule.operations)
-        program = Program.of(schedule, length)
-        in_part = [False] * (length + 1)  # by stage: how it was saved last
+        in_part = [False] * (len(self.of_stages) + 1)  # by stage: how it was saved last
         for index, (step, stage) in enumerate(program.operations):
             begin = end = program.source[index]
             if step == Step.SAVE:

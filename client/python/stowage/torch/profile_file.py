@@ -37,7 +37,7 @@ from stowage.torch.switches import configs_of
 from stowage.torch.workload import Workload
 
 _log = logging.getLogger("stowage")
-_FORMAT = 2
+_FORMAT = 3
 _SWITCHES = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled")
 _UNREADABLE = (
     *(ValueError, LookupError, TypeError, AttributeError, RecursionError),
@@ -66,10 +66,11 @@ class ProfileFile:
         work: Workload,
         *,
         is_chain: bool,
-        selective: bool,
+        selective: bool | Sequence[str],
     ) -> None:
         self._stages = stages
-        wishes = {"chain": is_chain, "selective": selective}
+        ways = selective if isinstance(selective, bool) else list(selective)
+        wishes = {"chain": is_chain, "selective": ways}
         self._of = {**_of_torch(work), **_of_model(model, stages, work), **wishes}
         digest = hashlib.sha256(json.dumps(self._of, sort_keys=True).encode()).hexdigest()
         self.path = pathlib.Path(directory) / f"{type(model).__name__}-{digest[:16]}.profile.json"

@@ -16,6 +16,7 @@ from stowage.torch.comparison import PlainSteps, plain_steps
 from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import Signature
 from stowage.torch.overheads import ChainMemory
+from stowage.torch.policies import policies_of
 from stowage.torch.separate_bytes import SeparateBytes
 from stowage.torch.stage import Stage
 from stowage.torch.stage_bytes import Bytes
@@ -85,8 +86,10 @@ class Profiler:
         self.is_chain = input_slots is not None
         self.plain: PlainSteps | None = None  # of `run`; None: out of memory
 
-    def run(self, name: str, repeats: int = 3, *, selective: bool = True) -> Profile:
-        """With `selective` also looks for ways to save the stages in part."""
+    def run(
+        self, name: str, repeats: int = 3, *, selective: bool | Sequence[str] = True
+    ) -> Profile:
+        """With `selective` also looks for ways to save the stages in part, or measures policies."""
         with unchanged(self._model, self._work):
             with contextlib.suppress(torch.OutOfMemoryError):
                 self.plain = plain_steps(self._model, self._work)
@@ -100,7 +103,7 @@ class Profiler:
             return profile
         return profile.beside_plain(self.plain.seconds, self.plain.peak_bytes)
 
-    def of_layers(self, name: str, repeats: int, *, selective: bool) -> Profile:
+    def of_layers(self, name: str, repeats: int, *, selective: bool | Sequence[str]) -> Profile:
         """Without plain steps. Requires: all parameters that are trained have gradients."""
         bytes_of = (Bytes if self.is_chain else SeparateBytes)(self._model, *self._walk)
         bytes_of.measure()
@@ -108,7 +111,9 @@ class Profiler:
         seconds.measure()
         chain = _timed(bytes_of.chain(name), seconds)
         if selective:
-            options = find_ways(chain.stages, bytes_of.overheads, *self._walk, repeats)
+            options = find_ways(
+                chain.stages, bytes_of.overheads, *self._walk, repeats, policies_of(selective)
+            )
             chain = _with_options(chain, bytes_of.gathers.added_to_options(options))
         if isinstance(bytes_of, SeparateBytes):
             chain = bytes_of.with_what_follows(chain)

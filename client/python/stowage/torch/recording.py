@@ -36,13 +36,18 @@ class Recorded:
     joined: int | None = None  # writes in place into the output of this one, as the first to use it
     filled_by: str = ""  # the first that is joined to it
 
+    @property
+    def name(self) -> str:
+        """Without its namespace and overload: "addmm"."""
+        return _name_of(self.operator)
+
     def cost(self) -> dict[str, Any]:
         """For `stowage_ways` of client/c/stowage.h."""
         inner = sum(size for key, size in self.outputs.items() if key in self.saved)
-        name = _name_of(self.operator)
+        is_empty = self.name.startswith("empty")
         return {
             # Memory without content is only made for what fills it.
-            "name": self.filled_by if name.startswith("empty") and self.filled_by else name,
+            "name": self.filled_by if is_empty and self.filled_by else self.name,
             "seconds": self.seconds,
             "kept": self.can_keep,
             "inner_bytes": inner if self.can_keep else 0,

@@ -27,7 +27,7 @@ from stowage.torch.replay import same_content
 from stowage.torch.saved_tensors import Note, OtherRunError
 from stowage.torch.sharding import part_of
 from stowage.torch.stage import Call
-from stowage.torch.values import reference_to, storage_of
+from stowage.torch.values import reference_to, storage_keys, storage_of
 from stowage.torch.walk import Arguments, Walk, distinct
 
 
@@ -138,6 +138,10 @@ class Bytes(Walk):
         torch.clear_autocast_cache()
         facts["is cast"] = arguments.context.enabled
         facts["output"] = sum(storage.nbytes() for storage in distinct(first))
+        given = storage_keys(arguments.values)
+        facts["handed on"] = sum(
+            storage.nbytes() for storage in distinct(first) if storage._cdata in given
+        )
         first = [output.detach() for output in first]
         notes = arguments.notes
         stage.replay.after(snapshot)
@@ -290,6 +294,7 @@ class Bytes(Walk):
             unread=unread,
             replay=replay_overhead,
             cast=int(facts.get("cast", 0)),
+            handed_on=int(facts["handed on"]),
         )
         self.overheads.append(self.gathers.added_to(number, overheads))
         return ChainStage(

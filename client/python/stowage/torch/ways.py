@@ -21,6 +21,7 @@ from stowage.model import Stage as ChainStage
 from stowage.torch.alone import CallAlone, run_alone
 from stowage.torch.kept_results import Way
 from stowage.torch.overheads import Overheads
+from stowage.torch.policies import kept_by
 from stowage.torch.recording import Recording, UnsuitedError, record
 from stowage.torch.saved_tensors import OtherRunError
 from stowage.torch.stage import Stage
@@ -54,20 +55,22 @@ def find_ways(
     work: Workload,
     progress: Progress,
     repeats: int,
+    policies: Sequence[str] = (),
 ) -> list[tuple[SaveOption, ...]]:
     """Sets the stages' ways, and returns what they take, by stage.
 
     A backward's seconds are those beyond the stage's own. Runs the model once, and the first
-    layer of each kind more often.
+    layer of each kind more often. With `policies` the ways are these.
     """
-    finder = _Finder(repeats, chain_stages, overheads, stages, input_slots, work, progress)
+    walk = stages, input_slots, work, progress
+    finder = _Finder(repeats, policies, chain_stages, overheads, *walk)
     finder.walk()
     for stage, of_stage in zip(stages, finder.of_stages, strict=True):
         stage.ways = tuple(of_stage.ways) if of_stage is not None else ()
     return [tuple(kind.options) if kind is not None else () for kind in finder.of_stages]
 
 
-def _keep_worthwhile(kind: Kind, stage: ChainStage) -> None:
+def _keep_worthwhile(kind: Kind, stage: ChainStage, *, all_that_save_less: bool) -> None:
     """Leaves those that save less than the layer does, and are quicker than all that save less."""
     # Noise only ever lengthens such short times.
     own, *others = [min(runs, default=0.0) for runs in kind.seconds]
@@ -81,7 +84,8 @@ def _keep_worthwhile(kind: Kind, stage: ChainStage) -> None:
     for option, way in measured:
         if option.saved_bytes > (1 - _LEAST_GAIN) * stage.saved_bytes:
             continue
-        if kept and option.backward_seconds >= kept[-1][0].backward_seconds:
+        is_slower = kept and option.backward_seconds >= kept[-1][0].backward_seconds
+        if is_slower and not all_that_save_less:
             continue
         kept.append((option, way))
     kept.reverse()
@@ -95,11 +99,13 @@ class _Finder(Walk):
     def __init__(
         self,
         repeats: int,
+        policies: Sequence[str],
         chain_stages: Sequence[ChainStage],
         overheads: Sequence[Overheads],
         *walk: Any,
     ) -> None:
         super().__init__(*walk)
+        self._policies = policies
         self.of_stages: list[Kind | None] = []
         self._kinds: dict[Any, Kind | None] = {}
         self._repeats = repeats
@@ -133,8 +139,10 @@ class _Finder(Walk):
 
     def _measured(self, number: int, arguments: Arguments, recording: Recording) -> Kind | None:
         stage = self._chain_stages[number - 1]
-        # What Python takes for each operator is little beside that.
+        # What Python takes for each operator is little beside that, and of what is chosen the
+        # operators' own times are known.
         is_long = stage.forward_seconds + stage.backward_seconds > _LONG_SECONDS
+        is_long = is_long and not self._policies
         for _ in range(0 if is_long else _RECORDINGS - 1):
             again = record(arguments, self.work)
             if again.form() != recording.form():
@@ -142,7 +150,8 @@ class _Finder(Walk):
             # Noise only ever lengthens such short times.
             for one, other in zip(recording.operators, again.operators, strict=True):
                 one.seconds = min(one.seconds, other.seconds)
-        kind = self._chosen(number, recording)
+        kind = Kind(number, [], [])
+        (self._add_policies if self._policies else self._add_chosen)(kind, recording)
         if not kind.ways:
             return None
         arguments.stage.ways = tuple(kind.ways)
@@ -150,7 +159,7 @@ class _Finder(Walk):
         if not is_long:
             self._measure_seconds(kind, arguments)
         self._measure_bytes(kind, number, arguments)
-        _keep_worthwhile(kind, stage)
+        _keep_worthwhile(kind, stage, all_that_save_less=bool(self._policies))
         return kind
 
     def _measure_seconds(self, kind: Kind, arguments: Arguments) -> None:
@@ -206,10 +215,17 @@ class _Finder(Walk):
         end = self._clock.now()
         return self._clock.seconds(begin, middle) + self._clock.seconds(begins, end)
 
-    def _chosen(self, number: int, recording: Recording) -> Kind:
-        stage = self._chain_stages[number - 1]
+    def _add_policies(self, kind: Kind, recording: Recording) -> None:
+        names = [operator.name for operator in recording.operators]
+        for policy in self._policies:
+            kept = {n for n in kept_by(policy, names) if recording.operators[n].can_keep}
+            if kept:
+                kind.ways.append(recording.way(policy, kept))
+                kind.reruns.append(0.0)
+
+    def _add_chosen(self, kind: Kind, recording: Recording) -> None:
+        stage = self._chain_stages[kind.first - 1]
         most = int((1 - _LEAST_GAIN) * (stage.saved_bytes - stage.output_bytes))
-        kind = Kind(number, [], [])
         costs = [operator.cost() for operator in recording.operators]
         # An operator takes longer where the host waits for each.
         factor = min(1.0, stage.forward_seconds / max(1e-12, sum(c["seconds"] for c in costs)))
@@ -217,11 +233,10 @@ class _Finder(Walk):
         try:
             ways = native.call("ways", request)["ways"]
         except InvalidRequestError:  # a time that is none, or too many operators
-            return kind
+            return
         for way in ways:
             kind.ways.append(recording.way(way["name"], set(way["operators"])))
             kind.reruns.append(way["rerun_seconds"] * factor)
-        return kind
 
 
 class _Run:

@@ -32,7 +32,7 @@ class Wishes:
     plan_cache: str | None
     solver: str
     offload: bool | None
-    selective: bool
+    selective: bool | tuple[str, ...]
     run: str
     measure: bool
     verbose: bool

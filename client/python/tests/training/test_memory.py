@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+from typing import Any
+
 import models
 import pytest
+import torch
 from device import DEVICE
 from models import loss_of
+from torch import Tensor, nn
 
 import stowage
 
@@ -33,3 +39,74 @@ def test_peak_is_as_predicted(name: str) -> None:
         assert abs(error) < MOST, f"{percent} %: {fitted}"
         assert fitted.measured_peak_bytes < fitted.activations * (1 + MOST)
     assert sum(abs(error) for error in errors) / len(errors) < MEAN, errors
+
+
+class _Biased(nn.Module):
+    """Hands its bias on, as T5's blocks do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(64, 256)
+        self.outer = nn.Linear(256, 64)
+
+    def forward(self, values: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        value, bias = values
+        scores = torch.softmax(value @ value.transpose(1, 2) + bias, dim=-1)
+        return value + self.outer(torch.relu(self.inner(scores @ value))), bias
+
+
+class _First(_Biased):
+    """Makes the bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(128, 128))
+
+    def forward(self, value: Any) -> tuple[Tensor, Tensor]:
+        bias = self.bias.expand(len(value), -1, -1) * 0.5
+        return super().forward((value, bias))
+
+
+class _Last(_Biased):
+    def forward(self, values: Any) -> Tensor:
+        return super().forward(values)[0]
+
+
+def _handing_on() -> list[nn.Module]:
+    return [_First(), *(_Biased() for _ in range(6)), _Last()]
+
+
+def _in_place() -> list[nn.Module]:
+    """Every second layer returns the memory of its input."""
+    pairs = [(nn.Linear(64, 64), nn.ReLU(inplace=True)) for _ in range(6)]
+    return [layer for pair in pairs for layer in pair]
+
+
+def _identities() -> list[nn.Module]:
+    return [nn.Linear(64, 64), nn.Identity(), nn.Sequential(nn.Linear(64, 64), nn.GELU())] * 3
+
+
+@pytest.mark.parametrize("run", ["torch", "stowage"])
+@pytest.mark.parametrize("layers", [_handing_on, _in_place, _identities])
+def test_what_layers_hand_on_is_counted_once(
+    layers: Callable[[], list[nn.Module]], run: str
+) -> None:
+    for percent in (0, 50):
+        torch.manual_seed(0)
+        model = nn.Sequential(*map(copy.deepcopy, layers())).to(DEVICE)
+        sample = torch.randn(16, 128, 64, device=DEVICE)
+        fitted = stowage.fit(
+            model,
+            sample,
+            activations=f"{percent}%",
+            layers=list(model),
+            loss=loss_of,
+            run=run,
+            verbose=False,
+        )
+        assert fitted.measured_peak_bytes is not None
+        assert fitted.predicted_peak_bytes is not None
+        error = fitted.measured_peak_bytes / fitted.predicted_peak_bytes - 1
+        assert error < MOST, f"{percent} %: {fitted}"
+        # An identity that is kept is counted with its output.
+        assert run == "stowage" or -error < 2 * MOST, f"{percent} %: {fitted}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import pathlib
 import random
 import weakref
 from typing import Any
@@ -15,11 +16,17 @@ import torch
 from device import DEVICE, generator
 from models import Example, differences, loss_of, train
 from torch import Tensor, nn
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 import stowage
 from stowage.torch.alone import CallAlone
 from stowage.torch.executor import Pass
 from stowage.torch.model_state import unchanged
+from stowage.torch.policies import POLICIES
 from stowage.torch.workload import Workload, metered_step
 
 KIND = stowage.OperationKind
@@ -360,3 +367,65 @@ def test_fit_keeps_a_part_where_that_is_faster() -> None:
     assert any(layer.kept == "part" and layer.way for layer in stowage.report(model).layers)
     without = stowage.fit(model, sample, activations="50%", selective=False, verbose=False)
     assert not any(stage.save_options for stage in without.profile.chain.stages)
+
+
+def test_fit_is_limited_to_policies_that_people_paste(tmp_path: pathlib.Path) -> None:
+    """Each keeps the results that PyTorch's own checkpointing keeps with that policy."""
+    example = models.make("llama")
+    model, layers = example.model, list(example.model.model.layers)
+    for layer in layers:
+        layer.self_attn.attention_dropout = 0.0  # so that attention is an operator
+    names = list(POLICIES)
+    wishes: dict[str, Any] = {"plan_cache": str(tmp_path), "loss": loss_of, "verbose": False}
+    for source in ("local solve", "plan file"):  # the second from the saved profile
+        fitted = stowage.fit(model, example.sample, activations="40%", selective=names, **wishes)
+        assert fitted.source == source
+    chain = stowage.report(model).chain
+    assert chain is not None
+    of_layers = [stage.save_options for stage in chain.stages if "layers" in stage.name]
+    assert len(of_layers) == len(layers)
+    for options in of_layers:
+        ways = {option.name: set(option.kept) for option in options}
+        assert list(ways) == sorted(ways, key=lambda name: -len(ways[name]))
+        for name, kept in ways.items():
+            assert kept == _kept_by_torch(model, layers[0], example, name), name
+    assert {"products and attention", "attention"} <= {option.name for option in of_layers[0]}
+
+
+def _kept_by_torch(model: nn.Module, layer: nn.Module, example: Example, policy: str) -> set[str]:
+    """Calls of operators of the layer, as chains name them."""
+    kept: set[str] = set()
+    called: list[str] = []
+    counts: dict[str, int] = {}
+
+    def choose(context: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+        if not context.is_recompute:
+            called.append(str(operator).split(".")[1])
+            number = counts.setdefault(str(operator), 0)
+            counts[str(operator)] += 1
+            if POLICIES[policy](called):
+                kept.add(f"{operator}#{number}")
+                return CheckpointPolicy.MUST_SAVE
+        return CheckpointPolicy.PREFER_RECOMPUTE
+
+    forward = layer.forward
+    stowage.unfit(model)
+    layer.forward = lambda *args, **kwargs: checkpoint(
+        forward,
+        *args,
+        use_reentrant=False,
+        context_fn=lambda: create_selective_checkpoint_contexts(choose),
+        **kwargs,
+    )
+    try:
+        with unchanged(model):
+            model(**example.sample)
+    finally:
+        del layer.forward
+    return kept
+
+
+def test_a_policy_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    example = models.make("blocks")
+    with pytest.raises(ValueError, match=r"selective: is 'products'.*'products and attention'"):
+        stowage.fit(example.model, example.sample, activations="50%", selective=["products"])
