@@ -35,12 +35,13 @@ int RunApp(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app(
       "Stowage: fits a training job into GPU memory with the least time lost.\n"
-      "Exit codes: 0 done, 1 error, 2 infeasible.",
+      "Exit codes: 0 done, 1 error, 2 infeasible; admit: 3 fits with a plan.",
       "stowage");
   app.set_version_flag("--version", "stowage " STOWAGE_VERSION);
   Subcommand chosen;
   AddSolveCommand(app, &chosen);
   AddFrontierCommand(app, &chosen);
+  AddAdmitCommand(app, &chosen);
   AddExportCommand(app, &chosen);
   AddCompareCommand(app, &chosen);
   AddLoadCommand(app, &chosen);
@@ -61,9 +62,8 @@ int RunApp(int argc, char** argv) {
   }
   if (!chosen)
     return Fail(
-        "a command is required: solve, frontier, export, load, top, experiment, simulate, view, "
-        "solvers, "
-        "chain, operator or version; see stowage --help");
+        "a command is required: solve, frontier, admit, export, load, top, experiment, simulate, "
+        "view, solvers, chain, operator or version; see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -25,6 +25,7 @@ using Subcommand = std::function<absl::StatusOr<int>()>;
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
 inline constexpr int kExitInfeasible = 2;
+inline constexpr int kExitFitsWithPlan = 3;  // of admit
 
 // The whole file, or standard input for "-".
 // Errors: NOT_FOUND and the like, with the path.

@@ -10,6 +10,7 @@ namespace stowage {
 
 void AddSolveCommand(CLI::App& app, Subcommand* chosen);
 void AddFrontierCommand(CLI::App& app, Subcommand* chosen);
+void AddAdmitCommand(CLI::App& app, Subcommand* chosen);
 void AddExportCommand(CLI::App& app, Subcommand* chosen);
 void AddCompareCommand(CLI::App& app, Subcommand* chosen);
 void AddLoadCommand(CLI::App& app, Subcommand* chosen);

@@ -91,6 +91,10 @@ absl::StatusOr<v1::SimulateResponse> FailoverClient::Simulate(const v1::Simulate
   return Ask(&RpcClient::Simulate, request);
 }
 
+absl::StatusOr<v1::AdmitResponse> FailoverClient::Admit(const v1::AdmitRequest& request) {
+  return Ask(&RpcClient::Admit, request);
+}
+
 absl::StatusOr<v1::ListSolversResponse> FailoverClient::ListSolvers() {
   return Ask(&RpcClient::ListSolvers, v1::ListSolversRequest());
 }

@@ -55,6 +55,7 @@ class FailoverClient {
       absl::FunctionRef<void(const absl::Status& failure)> on_repeat);
   absl::StatusOr<v1::FrontierResponse> Frontier(const v1::FrontierRequest& request);
   absl::StatusOr<v1::SimulateResponse> Simulate(const v1::SimulateRequest& request);
+  absl::StatusOr<v1::AdmitResponse> Admit(const v1::AdmitRequest& request);
   absl::StatusOr<v1::ListSolversResponse> ListSolvers();
 
   // Counts in the server's metrics, so it is repeated only where no server can have seen it.

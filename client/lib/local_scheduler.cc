@@ -16,6 +16,7 @@
 #include "solver/base/timers.h"
 #include "solver/model/chain_warnings.h"
 #include "solver/model/validate.h"
+#include "solver/solve/admit.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
 #include "solver/solve/find_frontier.h"
@@ -102,6 +103,20 @@ absl::StatusOr<ExplainedSimulation> LocalScheduler::Simulate(const SimulateReque
   Append(Violations(request.schedule), &violations);
   RETURN_IF_ERROR(ViolationsStatus(violations));
   return SimulateAndExplain(request.chain, request.platform, request.schedule, options_.stop);
+}
+
+absl::StatusOr<std::vector<Verdict>> LocalScheduler::Admit(const AdmitRequest& request) {
+  RETURN_IF_ERROR(ViolationsStatus(RequestViolations(request)));
+  std::vector<Verdict> verdicts;
+  for (size_t device = 0; device < request.devices.size(); ++device) {
+    if (std::optional<Verdict> verdict = VerdictWithoutPlan(request, device)) {
+      verdicts.push_back(*std::move(verdict));
+      continue;
+    }
+    ASSIGN_OR_RETURN(SolveResult result, Solve(PlanRequest(request, device), {}));
+    verdicts.push_back(VerdictWithPlan(request, device, std::move(result.answer)));
+  }
+  return Ranked(request, std::move(verdicts));
 }
 
 absl::Status LocalScheduler::ReportExecution(const ExecutionReport& /*report*/) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -40,6 +41,7 @@ class LocalScheduler final : public Scheduler {
   absl::StatusOr<SolveResult> Solve(const SolveRequest& request, const SolveCall& call) override;
   absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) override;
   absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) override;
+  absl::StatusOr<std::vector<Verdict>> Admit(const AdmitRequest& request) override;
   absl::Status ReportExecution(const ExecutionReport& report) override;  // UNIMPLEMENTED
 
  private:

@@ -4,6 +4,7 @@
 
 #include "proto/convert/answer_message.h"
 #include "proto/convert/request_message.h"
+#include "proto/convert/verdict_message.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -58,6 +59,11 @@ absl::StatusOr<FrontierResult> RemoteScheduler::FindFrontier(const FrontierReque
 
 absl::StatusOr<ExplainedSimulation> RemoteScheduler::Simulate(const SimulateRequest& request) {
   ASSIGN_OR_RETURN(const v1::SimulateResponse response, rpc_.Simulate(ToMessage(request)));
+  return FromMessage(response);
+}
+
+absl::StatusOr<std::vector<Verdict>> RemoteScheduler::Admit(const AdmitRequest& request) {
+  ASSIGN_OR_RETURN(const v1::AdmitResponse response, rpc_.Admit(ToMessage(request)));
   return FromMessage(response);
 }
 

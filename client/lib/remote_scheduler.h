@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_LIB_REMOTE_SCHEDULER_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,7 @@ class RemoteScheduler final : public Scheduler {
                                              const std::string& layers);
   absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) override;
   absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) override;
+  absl::StatusOr<std::vector<Verdict>> Admit(const AdmitRequest& request) override;
   absl::Status ReportExecution(const ExecutionReport& report) override;
 
  private:

@@ -52,6 +52,11 @@ absl::StatusOr<v1::SimulateResponse> RpcClient::Simulate(const v1::SimulateReque
   return connection_.Call(*stub_, &v1::Scheduler::Stub::Simulate, request, timeout_seconds);
 }
 
+absl::StatusOr<v1::AdmitResponse> RpcClient::Admit(const v1::AdmitRequest& request,
+                                                   std::optional<double> timeout_seconds) {
+  return connection_.Call(*stub_, &v1::Scheduler::Stub::Admit, request, timeout_seconds);
+}
+
 absl::StatusOr<v1::ListSolversResponse> RpcClient::ListSolvers(
     const v1::ListSolversRequest& request, std::optional<double> timeout_seconds) {
   return connection_.Call(*stub_, &v1::Scheduler::Stub::ListSolvers, request, timeout_seconds);

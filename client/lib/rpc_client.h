@@ -35,6 +35,8 @@ class RpcClient {
                                                 std::optional<double> timeout_seconds);
   absl::StatusOr<v1::SimulateResponse> Simulate(const v1::SimulateRequest& request,
                                                 std::optional<double> timeout_seconds);
+  absl::StatusOr<v1::AdmitResponse> Admit(const v1::AdmitRequest& request,
+                                          std::optional<double> timeout_seconds);
   absl::StatusOr<v1::ListSolversResponse> ListSolvers(const v1::ListSolversRequest& request,
                                                       std::optional<double> timeout_seconds);
   absl::Status ReportExecution(const v1::ReportExecutionRequest& request,

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@
 #include "solver/model/answer.h"
 #include "solver/model/explanation.h"
 #include "solver/model/request.h"
+#include "solver/model/verdict.h"
 
 namespace stowage {
 
@@ -45,6 +47,8 @@ class Scheduler {
   virtual absl::StatusOr<SolveResult> Solve(const SolveRequest& request, const SolveCall& call) = 0;
   virtual absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) = 0;
   virtual absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) = 0;
+  // One verdict of each device, as AdmitResponse has them.
+  virtual absl::StatusOr<std::vector<Verdict>> Admit(const AdmitRequest& request) = 0;
   // Errors: UNIMPLEMENTED without a server.
   virtual absl::Status ReportExecution(const ExecutionReport& report) = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "absl/strings/str_cat.h"
+
 namespace stowage {
 namespace {
 
@@ -102,6 +104,32 @@ v1::Stage ToMessage(const Stage& stage) {
   return message;
 }
 
+// nullopt: this version does not know it.
+std::optional<Component::Phase> FromMessage(v1::Component::Phase phase) {
+  switch (phase) {
+    case v1::Component::STEP:
+      return Component::Phase::kStep;
+    case v1::Component::LAYERS:
+      return Component::Phase::kLayers;
+    case v1::Component::UPDATE:
+      return Component::Phase::kUpdate;
+    default:
+      return std::nullopt;
+  }
+}
+
+v1::Component::Phase ToMessage(Component::Phase phase) {
+  switch (phase) {
+    case Component::Phase::kStep:
+      break;
+    case Component::Phase::kLayers:
+      return v1::Component::LAYERS;
+    case Component::Phase::kUpdate:
+      return v1::Component::UPDATE;
+  }
+  return v1::Component::STEP;
+}
+
 }  // namespace
 
 // Leaves the provenance out: no solver reads it, and nothing is returned to the caller.
@@ -157,6 +185,33 @@ v1::Platform ToMessage(const Platform& platform) {
   message.set_transfer_latency_seconds(platform.transfer_latency_seconds);
   message.set_half_duplex(platform.half_duplex);
   message.set_host_memory_bytes(platform.host_memory_bytes);
+  return message;
+}
+
+TrainingJob FromMessage(const v1::Job& message, std::vector<FieldViolation>* violations) {
+  TrainingJob job{.chain = FromMessage(message.chain())};
+  for (const v1::Component& component : message.components()) {
+    const std::optional<Component::Phase> phase = FromMessage(component.phase());
+    if (!phase.has_value()) {
+      violations->push_back({absl::StrCat("job.components[", job.components.size(), "].phase"),
+                             absl::StrCat("is ", static_cast<int>(component.phase()),
+                                          "; it must be STEP, LAYERS or UPDATE")});
+    }
+    job.components.push_back(
+        {component.name(), component.bytes(), phase.value_or(Component::Phase::kStep)});
+  }
+  return job;
+}
+
+v1::Job ToMessage(const TrainingJob& job) {
+  v1::Job message;
+  *message.mutable_chain() = ToMessage(job.chain);
+  for (const Component& component : job.components) {
+    v1::Component& added = *message.add_components();
+    added.set_name(component.name);
+    added.set_bytes(component.bytes);
+    added.set_phase(ToMessage(component.phase));
+  }
   return message;
 }
 

@@ -1,5 +1,8 @@
 #include "proto/convert/request_message.h"
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/schedule_message.h"
 
@@ -75,6 +78,19 @@ SimulateRequest FromMessage(const v1::SimulateRequest& message,
           FromMessage(message.schedule(), violations)};
 }
 
+AdmitRequest FromMessage(const v1::AdmitRequest& message, std::vector<FieldViolation>* violations) {
+  AdmitRequest request{.job = FromMessage(message.job(), violations),
+                       .devices = {},
+                       .solver = message.solver(),
+                       .options = OptionsFrom(message.options())};
+  for (const v1::Device& device : message.devices()) {
+    const std::string path = absl::StrCat("devices[", request.devices.size(), "]");
+    Append(Within(path, MissingFields(device.platform())), violations);
+    request.devices.push_back({FromMessage(device.platform()), device.price()});
+  }
+  return request;
+}
+
 v1::SolveRequest ToMessage(const SolveRequest& request) {
   v1::SolveRequest message;
   FillMessage(request, &message);
@@ -94,6 +110,19 @@ v1::SimulateRequest ToMessage(const SimulateRequest& request) {
   *message.mutable_chain() = ToMessage(request.chain);
   *message.mutable_platform() = ToMessage(request.platform);
   *message.mutable_schedule() = ToMessage(request.schedule);
+  return message;
+}
+
+v1::AdmitRequest ToMessage(const AdmitRequest& request) {
+  v1::AdmitRequest message;
+  *message.mutable_job() = ToMessage(request.job);
+  for (const JobDevice& device : request.devices) {
+    v1::Device& added = *message.add_devices();
+    *added.mutable_platform() = ToMessage(device.platform);
+    added.set_price(device.price);
+  }
+  message.set_solver(request.solver);
+  *message.mutable_options() = OptionsMessage(request.options);
   return message;
 }
 

@@ -15,10 +15,12 @@ SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViola
 FrontierRequest FromMessage(const v1::FrontierRequest& message);
 SimulateRequest FromMessage(const v1::SimulateRequest& message,
                             std::vector<FieldViolation>* violations);
+AdmitRequest FromMessage(const v1::AdmitRequest& message, std::vector<FieldViolation>* violations);
 
 v1::SolveRequest ToMessage(const SolveRequest& request);
 v1::FrontierRequest ToMessage(const FrontierRequest& request);
 v1::SimulateRequest ToMessage(const SimulateRequest& request);
+v1::AdmitRequest ToMessage(const AdmitRequest& request);
 
 }  // namespace stowage
 

@@ -119,4 +119,10 @@ int64_t BytesOf(const SimulateRequest& request) {
          static_cast<int64_t>(request.schedule.operations.capacity() * sizeof(Operation));
 }
 
+int64_t BytesOf(const AdmitRequest& request) {
+  return kFixedBytes + BytesOf(request.job.chain) +
+         static_cast<int64_t>(request.job.components.capacity() * sizeof(Component) +
+                              request.devices.capacity() * sizeof(JobDevice));
+}
+
 }  // namespace stowage

@@ -58,6 +58,8 @@ class RequestBytes {
 int64_t BytesOf(const SolveRequest& request);
 int64_t BytesOf(const FrontierRequest& request);
 int64_t BytesOf(const SimulateRequest& request);
+// Beside the solves that it takes.
+int64_t BytesOf(const AdmitRequest& request);
 
 }  // namespace stowage
 

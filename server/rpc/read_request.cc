@@ -133,6 +133,10 @@ std::vector<FieldViolation> OverLimits(const v1::SimulateRequest& message,
                                        const RequestLimits& limits) {
   return OverLimits(message.chain(), 0, limits);
 }
+std::vector<FieldViolation> OverLimits(const v1::AdmitRequest& message,
+                                       const RequestLimits& limits) {
+  return Within("job", OverLimits(message.job().chain(), message.options().memory_slots(), limits));
+}
 std::vector<FieldViolation> OverLimits(const v1::ReportExecutionRequest& /*message*/,
                                        const RequestLimits& /*limits*/) {
   return {};
@@ -146,6 +150,9 @@ void Record(const v1::FrontierRequest& message, CallRecord* record) {
 }
 void Record(const v1::SimulateRequest& message, CallRecord* record) {
   record->stages = message.chain().stages_size();
+}
+void Record(const v1::AdmitRequest& message, CallRecord* record) {
+  Record(message.solver(), message.job().chain(), record);
 }
 void Record(const v1::ReportExecutionRequest& /*message*/, CallRecord* /*record*/) {}
 
@@ -174,6 +181,14 @@ std::vector<FieldViolation> Convert(const v1::SimulateRequest& message, Simulate
   *request = FromMessage(message, &violations);
   Append(Violations(request->chain), &violations);
   Append(Violations(request->platform), &violations);
+  return violations;
+}
+
+std::vector<FieldViolation> Convert(const v1::AdmitRequest& message, AdmitRequest* request) {
+  std::vector<FieldViolation> violations = Within("job", TooLong(message.job().chain(), 0));
+  if (!violations.empty()) return violations;
+  *request = FromMessage(message, &violations);
+  Append(RequestViolations(*request), &violations);
   return violations;
 }
 

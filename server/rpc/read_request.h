@@ -38,6 +38,7 @@ struct SolveOrExport {
 std::vector<FieldViolation> Convert(const v1::SolveRequest& message, SolveOrExport* request);
 std::vector<FieldViolation> Convert(const v1::FrontierRequest& message, FrontierRequest* request);
 std::vector<FieldViolation> Convert(const v1::SimulateRequest& message, SimulateRequest* request);
+std::vector<FieldViolation> Convert(const v1::AdmitRequest& message, AdmitRequest* request);
 std::vector<FieldViolation> Convert(const v1::ReportExecutionRequest& message,
                                     ExecutionReport* report);
 
@@ -48,6 +49,8 @@ std::vector<FieldViolation> OverLimits(const v1::FrontierRequest& message,
                                        const RequestLimits& limits);
 std::vector<FieldViolation> OverLimits(const v1::SimulateRequest& message,
                                        const RequestLimits& limits);
+std::vector<FieldViolation> OverLimits(const v1::AdmitRequest& message,
+                                       const RequestLimits& limits);
 std::vector<FieldViolation> OverLimits(const v1::ReportExecutionRequest& message,
                                        const RequestLimits& limits);
 
@@ -55,6 +58,7 @@ std::vector<FieldViolation> OverLimits(const v1::ReportExecutionRequest& message
 void Record(const v1::SolveRequest& message, CallRecord* record);
 void Record(const v1::FrontierRequest& message, CallRecord* record);
 void Record(const v1::SimulateRequest& message, CallRecord* record);
+void Record(const v1::AdmitRequest& message, CallRecord* record);
 void Record(const v1::ReportExecutionRequest& message, CallRecord* record);
 
 // Parses, limits, converts and validates. `message` may lie in an arena.

@@ -1,9 +1,12 @@
 #include "server/rpc/scheduler_service.h"
 
 #include <utility>
+#include <vector>
 
 #include "proto/convert/answer_message.h"
+#include "proto/convert/verdict_message.h"
 #include "proto/service/execution_report.h"
+#include "server/engine/admit_job.h"
 #include "server/rpc/frontier_call.h"
 #include "server/rpc/solve_call.h"
 #include "solver/solve/catalog.h"
@@ -63,6 +66,25 @@ grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext
                      if (!result.ok()) return call->End(result.status());
                      EndConverted(call, [&] { return ToMessage(*result); });
                    });
+  return call;
+}
+
+grpc::ServerUnaryReactor* SchedulerService::Admit(grpc::CallbackServerContext* context,
+                                                  const grpc::ByteBuffer* bytes,
+                                                  grpc::ByteBuffer* response) {
+  auto* const call = new Call("Admit", *context, *bytes, environment_, response);
+  v1::AdmitRequest message;
+  AdmitRequest request;
+  if (!call->ReadOrEnd(*bytes, &message, &request)) return call;
+  if (const absl::Status held = call->state().HoldMemory(*bytes); !held.ok()) {
+    call->End(held);
+    return call;
+  }
+  AdmitJob(engine_, std::move(request), call->state().caller(),
+           [call](absl::StatusOr<std::vector<Verdict>> verdicts) {
+             if (!verdicts.ok()) return call->End(verdicts.status());
+             EndConverted(call, [&] { return ToMessage(*verdicts); });
+           });
   return call;
 }
 

@@ -18,8 +18,8 @@ namespace stowage {
 template <typename Base>
 using RawUnaryMethods = v1::Scheduler::WithRawCallbackMethod_Solve<
     v1::Scheduler::WithRawCallbackMethod_Frontier<v1::Scheduler::WithRawCallbackMethod_Simulate<
-        v1::Scheduler::WithRawCallbackMethod_ListSolvers<
-            v1::Scheduler::WithRawCallbackMethod_ReportExecution<Base>>>>>;
+        v1::Scheduler::WithRawCallbackMethod_Admit<v1::Scheduler::WithRawCallbackMethod_ListSolvers<
+            v1::Scheduler::WithRawCallbackMethod_ReportExecution<Base>>>>>>;
 using RawSchedulerService =
     RawUnaryMethods<v1::Scheduler::WithRawCallbackMethod_SolveStream<v1::Scheduler::Service>>;
 
@@ -42,6 +42,9 @@ class SchedulerService final : public RawSchedulerService {
   grpc::ServerUnaryReactor* Simulate(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Admit(grpc::CallbackServerContext* context,
+                                  const grpc::ByteBuffer* request,
+                                  grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ListSolvers(grpc::CallbackServerContext* context,
                                         const grpc::ByteBuffer* request,
                                         grpc::ByteBuffer* response) override;

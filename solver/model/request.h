@@ -1,4 +1,5 @@
-// What a caller may request: one schedule, one for each of many budgets, or a simulation.
+// What a caller may request: one schedule, one for each of many budgets, a simulation, or where a
+// job fits.
 // Source: server/README.md, "RPCs".
 #ifndef STOWAGE_SOLVER_MODEL_REQUEST_H_
 #define STOWAGE_SOLVER_MODEL_REQUEST_H_
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "solver/model/chain.h"
+#include "solver/model/job.h"
 #include "solver/model/platform.h"
 #include "solver/model/schedule.h"
 
@@ -93,6 +95,21 @@ struct SimulateRequest {
   Chain chain;
   Platform platform;
   Schedule schedule;
+};
+
+inline constexpr size_t kMaxDevices = 32;
+
+// A device that a job may be given.
+struct JobDevice {
+  Platform platform;  // memory_bytes: for all of the job
+  double price = 0;   // of an hour; 0: unknown
+};
+
+struct AdmitRequest {
+  TrainingJob job;
+  std::vector<JobDevice> devices;
+  std::string solver;  // of plans; empty: "auto"
+  SolveOptions options;
 };
 
 }  // namespace stowage

@@ -58,16 +58,18 @@ class Checker {
   std::vector<FieldViolation>* out_;
 };
 
-// Sums every size of the chain. Reports, once, the field at which the sum reaches the limit, so
-// that no later code has to check its own sums for overflow.
+// Sums every size of the chain, or of what `of` says. Reports, once, the field at which the sum
+// reaches the limit, so that no later code has to check its own sums for overflow.
 class TotalBytes {
  public:
+  explicit TotalBytes(absl::string_view of = "all sizes of the chain") : of_(of) {}
+
   void Add(Checker& checker, absl::string_view field, int64_t bytes) {
     if (exceeded_ || !checker.Bytes(field, bytes)) return;
     total_ = CheckedAdd(total_, bytes).value_or(kMaxTotalBytes);
     if (total_ < kMaxTotalBytes) return;
     exceeded_ = true;
-    checker.Add(field, "takes the sum of all sizes of the chain to 2^62 bytes or more");
+    checker.Add(field, absl::StrCat("takes the sum of ", of_, " to 2^62 bytes or more"));
   }
 
   // An unset size counts as `otherwise`. If that is invalid, its own field has been reported.
@@ -81,6 +83,7 @@ class TotalBytes {
   bool exceeded() const { return exceeded_; }
 
  private:
+  const absl::string_view of_;
   int64_t total_ = 0;
   bool exceeded_ = false;
 };
@@ -337,6 +340,22 @@ std::vector<FieldViolation> Violations(const Platform& platform) {
   return out;
 }
 
+std::vector<FieldViolation> Violations(const TrainingJob& job) {
+  std::vector<FieldViolation> out = Within("job", Violations(job.chain));
+  if (job.components.size() > kMaxComponents) {
+    out.push_back({"job.components",
+                   absl::StrCat("has ", job.components.size(), " entries; at most ", kMaxComponents,
+                                " are allowed, so add up what belongs together")});
+    return out;
+  }
+  TotalBytes total("all components");
+  for (size_t i = 0; i < job.components.size(); ++i) {
+    Checker checker(absl::StrCat("job.components[", i, "]."), &out);
+    total.Add(checker, "bytes", job.components[i].bytes);
+  }
+  return out;
+}
+
 std::vector<FieldViolation> Violations(const Schedule& schedule) {
   if (schedule.operations.size() <= kMaxOperations) return {};
   return {TooManyOperations(static_cast<int64_t>(schedule.operations.size()))};
@@ -350,6 +369,13 @@ FieldViolation TooManyStages(int64_t stages) {
 FieldViolation TooManyOperations(int64_t operations) {
   return {"schedule.operations", absl::StrCat("has ", operations, " operations; at most ",
                                               kMaxOperations, " are allowed")};
+}
+
+std::vector<FieldViolation> Within(absl::string_view path, std::vector<FieldViolation> violations) {
+  for (FieldViolation& violation : violations) {
+    violation.field = absl::StrCat(path, ".", violation.field);
+  }
+  return violations;
 }
 
 void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* violations) {

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "solver/model/chain.h"
+#include "solver/model/job.h"
 #include "solver/model/platform.h"
 #include "solver/model/schedule.h"
 
@@ -25,11 +27,16 @@ struct FieldViolation {
 // Sizes, times, names, fusion groups and the limits on stages and sums. O(stages).
 std::vector<FieldViolation> Violations(const Chain& chain);
 std::vector<FieldViolation> Violations(const Platform& platform);
+// The chain's, and the components' sizes and sum. O(stages).
+std::vector<FieldViolation> Violations(const TrainingJob& job);
 // Checks the number of operations only. The simulator checks whether they are valid.
 std::vector<FieldViolation> Violations(const Schedule& schedule);
 // The same violations for callers that read the count before the data, such as parsers.
 FieldViolation TooManyStages(int64_t stages);
 FieldViolation TooManyOperations(int64_t operations);
+
+// The violations, as of a part of a message at `path`: "job.chain.stages[3].saved_bytes".
+std::vector<FieldViolation> Within(absl::string_view path, std::vector<FieldViolation> violations);
 
 // Appends `more` to `violations`.
 void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* violations);

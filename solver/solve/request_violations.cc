@@ -1,5 +1,6 @@
 #include "solver/solve/request_violations.h"
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -38,6 +39,15 @@ std::vector<FieldViolation> Violations(const SolveOptions& options, int stages) 
     violations.push_back({"options.time_budget_seconds",
                           absl::StrCat("is ", options.time_budget_seconds,
                                        "; it must be from 0 (none) to ", kMaxTimeBudgetSeconds)});
+  }
+  return violations;
+}
+
+std::vector<FieldViolation> Violations(const JobDevice& device) {
+  std::vector<FieldViolation> violations = Violations(device.platform);
+  if (!(device.price >= 0 && std::isfinite(device.price))) {
+    violations.push_back(
+        {"price", absl::StrCat("is ", device.price, "; it must be a number from 0 (unknown)")});
   }
   return violations;
 }
@@ -84,6 +94,23 @@ std::vector<FieldViolation> RequestViolations(const FrontierRequest& request) {
     violations.push_back(
         {absl::StrCat("memory_bytes[", i, "]"),
          absl::StrCat("is ", request.budgets[i], "; must be from 0 to below 2^62")});
+  }
+  return violations;
+}
+
+std::vector<FieldViolation> RequestViolations(const AdmitRequest& request) {
+  std::vector<FieldViolation> violations = Violations(request.job);
+  Append(Violations(request.options, request.job.chain.length()), &violations);
+  Append(SolverViolations(request.solver), &violations);
+  const size_t count = request.devices.size();
+  if (count == 0 || count > kMaxDevices) {
+    violations.push_back(
+        {"devices", absl::StrCat("has ", count, " entries; must be 1 to ", kMaxDevices)});
+    return violations;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const std::string path = absl::StrCat("devices[", i, "]");
+    Append(Within(path, Violations(request.devices[i])), &violations);
   }
   return violations;
 }

@@ -20,6 +20,8 @@ std::vector<FieldViolation> RequestViolations(const SolveRequest& request);
 std::vector<FieldViolation> SolverViolations(const std::string& solver);
 // The same as of a SolveRequest, and points and budgets.
 std::vector<FieldViolation> RequestViolations(const FrontierRequest& request);
+// The job, the devices, the options and the solver's name. O(stages).
+std::vector<FieldViolation> RequestViolations(const AdmitRequest& request);
 
 }  // namespace stowage
 

@@ -101,8 +101,8 @@ TEST_F(CallMetadata, ACallWithoutAnAnswerIsOneFrameOfHeaders) {
     stream += 2;
     return received;
   };
-  for (const char* method :
-       {"Solve", "SolveStream", "Frontier", "Simulate", "ListSolvers", "ReportExecution"}) {
+  for (const char* method : {"Solve", "SolveStream", "Frontier", "Simulate", "Admit", "ListSolvers",
+                             "ReportExecution"}) {
     EXPECT_EQ(frames(method, "\xff"), "H") << method;
   }
   EXPECT_EQ(frames("NoMethod", ""), "H");

@@ -275,13 +275,17 @@ TEST_F(HostileClients, MillionsOfEmptyStagesAreCountedNotParsed) {
   ASSERT_TRUE(request.mutable_chain()->ParseFromString(stages.substr(0, 4)));
   ASSERT_EQ(request.chain().stages_size(), 2) << "the number of the field";
 
-  std::string chain("\x0a");
-  for (size_t size = stages.size(); size != 0; size >>= 7) {
-    chain.push_back(static_cast<char>((size & 0x7f) | (size > 0x7f ? 0x80 : 0)));
-  }
-  chain += stages;
-  for (const char* method : {"Solve", "SolveStream", "Frontier", "Simulate"}) {
-    const grpc::Status status = remote_.SendRaw(method, chain);
+  const auto first_field = [](const std::string& content) {
+    std::string field("\x0a");
+    for (size_t size = content.size(); size != 0; size >>= 7) {
+      field.push_back(static_cast<char>((size & 0x7f) | (size > 0x7f ? 0x80 : 0)));
+    }
+    return field + content;
+  };
+  const std::string chain = first_field(stages);
+  for (const char* method : {"Solve", "SolveStream", "Frontier", "Simulate", "Admit"}) {
+    const bool is_job = std::string(method) == "Admit";
+    const grpc::Status status = remote_.SendRaw(method, is_job ? first_field(chain) : chain);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << Text(status);
     EXPECT_THAT(status.error_message(),
                 AllOf(StartsWith("chain.stages: has 7000000 stages"), HasSubstr("at most 10000")));

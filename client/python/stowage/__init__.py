@@ -54,6 +54,7 @@ from stowage.errors import (
     UnimplementedError,
 )
 from stowage.exports import Export, ExportTarget, export, export_targets
+from stowage.job import Component, Device, Fit, Job, Phase, Verdict
 from stowage.local import frontier, memory_range, simulate, solve, solvers
 from stowage.model import (
     Chain,
@@ -106,8 +107,10 @@ __all__ = [
     "ChainWarning",
     "Client",
     "ComparedSchedule",
+    "Component",
     "DataLossError",
     "DeadlineError",
+    "Device",
     "Explanation",
     "Export",
     "ExportTarget",
@@ -115,6 +118,7 @@ __all__ = [
     "FailedPreconditionError",
     "FieldViolation",
     "FirstSweep",
+    "Fit",
     "Frontier",
     "FrontierPoint",
     "GraphCosts",
@@ -125,6 +129,7 @@ __all__ = [
     "InfeasibleError",
     "InternalError",
     "InvalidRequestError",
+    "Job",
     "Limit",
     "MissingExtraError",
     "Mode",
@@ -135,6 +140,7 @@ __all__ = [
     "Outcome",
     "Peak",
     "PermissionDeniedError",
+    "Phase",
     "PlanSource",
     "Planned",
     "Platform",
@@ -157,6 +163,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnimplementedError",
+    "Verdict",
     "export",
     "export_targets",
     "fit",

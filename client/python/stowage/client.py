@@ -27,6 +27,7 @@ from stowage.events import Event, Improved, Queued, Repeated, Running
 from stowage.exports import Export, export_of, layers_text, solved_for
 from stowage.failover import UNAVAILABLE, CallError, Failover, is_retryable, was_not_sent
 from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, with_memory
+from stowage.job import AdmitRequest, AdmitResponse, Device, Job, Verdict
 from stowage.model import Chain, Platform, Schedule, SolveOptions
 from stowage.request import ExecutionReport, FrontierRequest, SimulateRequest, SolveRequest
 from stowage.simulation import Simulation
@@ -200,6 +201,36 @@ class Client:
         """Replays a schedule; see `stowage.simulate`."""
         request = SimulateRequest(chain=chain, platform=platform, schedule=schedule)
         return self._ask("Simulate", request, Simulation, "SimulateResponse", timeout)
+
+    def admit(
+        self,
+        job: Job,
+        devices: Sequence[Device],
+        *,
+        solver: str = "auto",
+        options: SolveOptions | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Verdict, ...]:
+        """Whether a job fits each of 1 to 32 devices, with all layers kept or with a plan.
+
+        In the order of the devices; where one of them has a price, those that the job fits come
+        first, and of these the cheapest ones.
+
+        Args:
+            job: Its layers, and what else takes memory.
+            devices: Of each, all that the job may take, its link and its price.
+            solver: Of plans; a name from `solvers()`.
+            options: Of plans; None: the server's defaults.
+            timeout: Seconds; None: the client's.
+        """
+        request = AdmitRequest(job=job, devices=tuple(devices), solver=solver, options=options)
+        verdicts = self._ask("Admit", request, AdmitResponse, "AdmitResponse", timeout).verdicts
+        return tuple(
+            verdict
+            if verdict.plan is None
+            else replace(verdict, plan=replace(verdict.plan, chain=job.chain))
+            for verdict in verdicts
+        )
 
     def solvers(self, *, timeout: float | None = None) -> tuple[SolverDescription, ...]:
         """The solvers that the server has."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from stowage.answer import FirstSweep, StageFate
+from stowage.job import Component, Job, Phase
 from stowage.model import Chain
 from stowage.native import format_bytes
 
@@ -67,6 +68,8 @@ class Report:
     sizes: tuple[SizeReport, ...] = ()  # those of which plans are kept, beside the sample's
     # The layers as measured, for `stowage.solve` and `stowage.export`; None: they are no chain.
     chain: Chain | None = field(default=None, repr=False)
+    # Those with what else the job takes, for `Client.admit` and `stowage admit`.
+    job: Job | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         lines = [f"{'':10}{'predicted':>14}{'measured':>14}{'plain':>14}"]
@@ -113,6 +116,7 @@ def report(model: nn.Module) -> Report:
         found.notes,
         tuple(_sizes(found)),
         _chain(found),
+        _job(found),
     )
 
 
@@ -166,6 +170,21 @@ def _chain(found: Fitted) -> Chain | None:
         with_names = tuple(replace(option, kept=way.names()) for option, way in options)
         named.append(replace(of_chain, save_options=with_names))
     return replace(chain, stages=tuple(named))
+
+
+def _job(found: Fitted) -> Job | None:
+    chain, use = _chain(found), found.use
+    if chain is None:
+        return None
+    components = [
+        Component(name="weights", bytes=use.weights),
+        Component(name="gradients", bytes=use.gradients),
+        Component(name="optimizer", bytes=use.optimizer),
+        Component(
+            name="before the layers", bytes=found.profile.outside_bytes, phase=Phase.LAYERS
+        ),
+    ]
+    return Job(chain=chain, components=tuple(components))
 
 
 def _ways(found: Fitted) -> dict[int, str]:

@@ -1,0 +1,173 @@
+// stowage admit: which devices a job fits, with or without a plan.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/solve_flags.h"
+#include "client/lib/scheduler.h"
+#include "client/text/table.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/json.h"
+#include "proto/convert/request_message.h"
+#include "proto/convert/schedule_message.h"
+#include "proto/convert/verdict_message.h"
+#include "solver/base/file.h"
+#include "solver/base/quote.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/solve/admit.h"
+#include "solver/solve/request_violations.h"
+
+namespace stowage {
+namespace {
+
+struct AdmitArguments {
+  SolveFlags solve;
+  std::string job;
+  std::vector<std::string> memory;
+  std::string devices;
+  std::string output;
+  std::string format = "text";
+};
+
+// Those of --memory, or of the file.
+absl::StatusOr<v1::AdmitRequest> ReadDevices(const AdmitArguments& arguments) {
+  v1::AdmitRequest message;
+  if (!arguments.devices.empty()) {
+    ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.devices));
+    RETURN_IF_ERROR(Prefixed(arguments.devices, FromJson(json, "request", &message)));
+    if (!message.has_job() && message.solver().empty() && !message.has_options()) return message;
+    return absl::InvalidArgumentError(absl::StrCat("--devices: ", arguments.devices,
+                                                   " has more than devices; leave the rest out"));
+  }
+  if (arguments.memory.empty()) {
+    return absl::InvalidArgumentError(
+        "--memory: is missing; give all that the job may take of a device, as in --memory 80GiB, "
+        "or --devices FILE");
+  }
+  for (const std::string& memory : arguments.memory) {
+    ASSIGN_OR_RETURN(const int64_t bytes, Prefixed("--memory", ParseBytes(memory)));
+    message.add_devices()->mutable_platform()->set_memory_bytes(bytes);
+  }
+  return message;
+}
+
+absl::StatusOr<AdmitRequest> ReadAdmitRequest(const AdmitArguments& arguments) {
+  if (arguments.job == "-" && arguments.devices == "-") {
+    return absl::InvalidArgumentError("--devices: standard input is already read by --job");
+  }
+  ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.job));
+  ASSIGN_OR_RETURN(v1::AdmitRequest message, ReadDevices(arguments));
+  RETURN_IF_ERROR(Prefixed(arguments.job, FromJson(json, "job", message.mutable_job())));
+  std::vector<FieldViolation> violations;
+  AdmitRequest request = FromMessage(message, &violations);
+  request.solver = arguments.solve.solver;
+  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
+  Append(RequestViolations(request), &violations);
+  RETURN_IF_ERROR(CheckRequest(violations));
+  return request;
+}
+
+std::string NameOf(const AdmitRequest& request, const Verdict& verdict) {
+  const std::string& name = request.devices[verdict.device].platform.name;
+  return name.empty() ? absl::StrCat("device ", verdict.device + 1) : Printable(name);
+}
+
+std::string VerdictText(const Verdict& verdict) {
+  const absl::string_view when = verdict.peak_in_update ? ", as the optimizer runs" : "";
+  switch (verdict.fit) {
+    case Verdict::Fit::kFits:
+      return absl::StrCat("fits: takes ", FormatBytes(verdict.peak_bytes), when);
+    case Verdict::Fit::kFitsWithPlan: {
+      const Prediction& prediction = verdict.plan->prediction;
+      std::string text = absl::StrFormat(
+          "fits with a plan: takes %s%s, %+.1f %%, %s a step", FormatBytes(verdict.peak_bytes),
+          when, 100 * prediction.overhead, FormatSeconds(prediction.makespan_seconds));
+      if (prediction.peak_host_bytes == 0) return text;
+      return absl::StrCat(text, ", with ", FormatBytes(prediction.peak_host_bytes), " on the host");
+    }
+    case Verdict::Fit::kDoesNotFit:
+      break;
+  }
+  std::string text = absl::StrCat("does not fit: takes ", FormatBytes(verdict.peak_bytes),
+                                  " with all layers kept");
+  if (!verdict.minimum_memory_bytes.has_value()) return text;
+  return absl::StrCat(text, ", ", FormatBytes(*verdict.minimum_memory_bytes), " at least",
+                      verdict.peak_in_update ? when : "");
+}
+
+std::string Text(const AdmitRequest& request, const std::vector<Verdict>& verdicts) {
+  Table table(
+      {Table::Align::kLeft, Table::Align::kRight, Table::Align::kRight, Table::Align::kLeft});
+  for (const Verdict& verdict : verdicts) {
+    const JobDevice& device = request.devices[verdict.device];
+    table.Add({NameOf(request, verdict), FormatBytes(device.platform.memory_bytes),
+               device.price > 0 ? absl::StrFormat("%g", device.price) : "", VerdictText(verdict)});
+  }
+  return table.ToString(0);
+}
+
+absl::StatusOr<int> RunAdmit(const AdmitArguments& arguments) {
+  ASSIGN_OR_RETURN(const AdmitRequest request, ReadAdmitRequest(arguments));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
+  const absl::StatusOr<std::vector<Verdict>> verdicts = scheduler->Admit(request);
+  if (!verdicts.ok()) return InFlags(verdicts.status(), SolverOf(arguments.solve));
+  const std::string text =
+      arguments.format == "json" ? ToJson(ToMessage(*verdicts)) : Text(request, *verdicts);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  const auto fits = std::ranges::find_if(
+      *verdicts, [](const Verdict& verdict) { return verdict.fit != Verdict::Fit::kDoesNotFit; });
+  if (fits == verdicts->end()) return kExitInfeasible;
+  if (fits->fit == Verdict::Fit::kFits) return kExitOk;
+  if (!arguments.output.empty()) {
+    const std::string json = ToJson(ToMessage(fits->plan->schedule));
+    RETURN_IF_ERROR(Prefixed("--output", WriteFile(arguments.output, json)));
+  }
+  return kExitFitsWithPlan;
+}
+
+}  // namespace
+
+void AddAdmitCommand(CLI::App& app, Subcommand* chosen) {
+  auto arguments = std::make_shared<AdmitArguments>();
+  CLI::App& command = *app.add_subcommand(
+      "admit",
+      "say which devices a job fits\n"
+      "Exit codes, of the first that it fits: 0 as it is, 3 with a plan; 2 none, 1 error.");
+  command.add_option("--job", arguments->job, "the job, as JSON; - for standard input")
+      ->required()
+      ->type_name("FILE");
+  CLI::Option* const memory =
+      command
+          .add_option("--memory", arguments->memory,
+                      "all that the job may take of a device, as in 80GiB; of several by commas")
+          ->delimiter(',')
+          ->type_name("SIZES")
+          ->group("Devices");
+  command
+      .add_option("--devices", arguments->devices,
+                  "JSON with links and prices: {\"devices\": [{\"platform\": {\"memory_bytes\": "
+                  "…}, \"price\": 2.5}]}")
+      ->type_name("FILE")
+      ->group("Devices")
+      ->excludes(memory);
+  AddSolveFlags(command, &arguments->solve);
+  AddTimeBudgetFlags(command, &arguments->solve);
+  command
+      .add_option("--output", arguments->output,
+                  "file to write the schedule to, where the first that it fits takes one")
+      ->type_name("FILE")
+      ->group("Output");
+  AddFormat(command, &arguments->format);
+  command.callback([arguments, chosen] { *chosen = [arguments] { return RunAdmit(*arguments); }; });
+}
+
+}  // namespace stowage

@@ -1,0 +1,127 @@
+#include "solver/solve/admit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "solver/solve/answer_request.h"
+#include "solver/solve/request_violations.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+using Fit = Verdict::Fit;
+using Phase = Component::Phase;
+
+AdmitRequest AskFor(TrainingJob job, std::vector<int64_t> memory) {
+  AdmitRequest request;
+  request.job = std::move(job);
+  request.solver = "auto";
+  for (const int64_t bytes : memory) request.devices.push_back({Memory(bytes)});
+  return request;
+}
+
+Verdict Judge(const AdmitRequest& request, size_t device) {
+  if (std::optional<Verdict> verdict = VerdictWithoutPlan(request, device)) return *verdict;
+  const SolveRequest solve = PlanRequest(request, device);
+  EXPECT_THAT(RequestViolations(solve), testing::IsEmpty());
+  absl::StatusOr<Answer> answer = AnswerRequest(solve, {});
+  EXPECT_THAT(answer, IsOk());
+  return VerdictWithPlan(request, device, std::make_shared<const Answer>(*std::move(answer)));
+}
+
+// Storing all of EqualChain(3) takes 120 bytes, and its least is 60.
+TrainingJob ThreeStages(std::vector<Component> components) {
+  return {EqualChain(3), std::move(components)};
+}
+
+TEST(Admit, PartsOfAStepThatDoNotMeetAreNotAddedUp) {
+  const AdmitRequest request = AskFor(
+      ThreeStages(
+          {{"weights", 100}, {"buckets", 50, Phase::kLayers}, {"copies", 180, Phase::kUpdate}}),
+      {280, 279});
+  const Verdict fits = Judge(request, 0);
+  EXPECT_EQ(fits.fit, Fit::kFits);
+  EXPECT_EQ(fits.peak_bytes, 280);
+  EXPECT_TRUE(fits.peak_in_update);
+  // No plan makes the optimizer's step smaller.
+  const Verdict too_much = Judge(request, 1);
+  EXPECT_EQ(too_much.fit, Fit::kDoesNotFit);
+  EXPECT_EQ(too_much.minimum_memory_bytes, 280);
+  EXPECT_EQ(too_much.plan, nullptr);
+}
+
+TEST(Admit, APlanIsForWhatTheRestOfTheJobLeaves) {
+  const TrainingJob job = ThreeStages({{"weights", 1000}, {"buckets", 7, Phase::kLayers}});
+  const Verdict verdict = Judge(AskFor(job, {1007 + 100}), 0);
+  EXPECT_EQ(verdict.fit, Fit::kFitsWithPlan);
+  EXPECT_EQ(verdict.platform.memory_bytes, 100);
+  ASSERT_NE(verdict.plan, nullptr);
+  EXPECT_EQ(verdict.peak_bytes, 1007 + verdict.plan->prediction.peak_memory_bytes);
+  EXPECT_FALSE(verdict.minimum_memory_bytes.has_value());
+}
+
+TEST(Admit, WhatDoesNotFitSaysTheLeastThatDoes) {
+  const TrainingJob job = ThreeStages({{"weights", 1000}});
+  for (const int64_t memory : {0, 500, 1001}) {
+    const Verdict verdict = Judge(AskFor(job, {memory}), 0);
+    EXPECT_EQ(verdict.fit, Fit::kDoesNotFit);
+    ASSERT_TRUE(verdict.minimum_memory_bytes.has_value());
+    const int64_t least = *verdict.minimum_memory_bytes;
+    EXPECT_EQ(Judge(AskFor(job, {least}), 0).fit, Fit::kFitsWithPlan);
+    EXPECT_EQ(Judge(AskFor(job, {least - 1}), 0).fit, Fit::kDoesNotFit);
+  }
+}
+
+TEST(Admit, TheCheapestThatFitComeFirstWherePricesAreKnown) {
+  AdmitRequest request = AskFor(ThreeStages({}), {1, 500, 100, 400});
+  const auto order = [&request] {
+    std::vector<Verdict> verdicts;
+    for (size_t i = 0; i < request.devices.size(); ++i) verdicts.push_back(Judge(request, i));
+    std::vector<size_t> devices;
+    for (const Verdict& verdict : Ranked(request, verdicts)) devices.push_back(verdict.device);
+    return devices;
+  };
+  EXPECT_THAT(order(), testing::ElementsAre(0, 1, 2, 3));
+  request.devices[0].price = 0.1;
+  request.devices[1].price = 3;
+  request.devices[2].price = 2;  // with a plan
+  EXPECT_THAT(order(), testing::ElementsAre(2, 1, 3, 0));
+}
+
+TEST(Admit, EveryFieldThatIsWrongIsNamed) {
+  AdmitRequest request = AskFor(
+      ThreeStages({{"weights", -1}, {"a", int64_t{1} << 61}, {"b", int64_t{1} << 61}}), {-5, 1});
+  request.job.chain.stages[1].forward_seconds = -1;
+  request.devices[1].price = -2;
+  request.solver = "none";
+  request.options.memory_slots = -1;
+  std::vector<std::string> fields;
+  for (const FieldViolation& violation : RequestViolations(request)) {
+    fields.push_back(violation.field);
+  }
+  EXPECT_THAT(fields, testing::UnorderedElementsAre(
+                          "job.chain.stages[1].forward_seconds", "job.components[0].bytes",
+                          "job.components[2].bytes", "options.memory_slots", "solver",
+                          "devices[0].platform.memory_bytes", "devices[1].price"));
+  request.devices.clear();
+  EXPECT_THAT(RequestViolations(request),
+              testing::Contains(testing::Field(&FieldViolation::field, "devices")));
+  request.devices.resize(kMaxDevices + 1);
+  EXPECT_THAT(RequestViolations(request),
+              testing::Contains(testing::Field(&FieldViolation::field, "devices")));
+  request.job.components.resize(kMaxComponents + 1);
+  EXPECT_THAT(RequestViolations(request),
+              testing::Contains(testing::Field(&FieldViolation::field, "job.components")));
+}
+
+}  // namespace
+}  // namespace stowage
