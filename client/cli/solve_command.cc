@@ -35,7 +35,6 @@ struct SolveArguments {
   SolveFlags solve;
   PlatformFlags platform;
   bool rounding_loss = false;
-  std::string bound = "default";
   bool progress = false;
   std::string output;
   std::string html;
@@ -47,7 +46,6 @@ absl::StatusOr<SolveRequest> MakeRequest(const SolveArguments& arguments, const 
       SolveRequest request,
       ReadRequest<SolveRequest>(arguments.solve, arguments.platform, file, MemoryFlag::kRequired));
   request.options.report_rounding_loss = arguments.rounding_loss;
-  request.options.tight_bound = arguments.bound == "tight";
   return request;
 }
 
@@ -233,14 +231,6 @@ void AddSolveCommand(CLI::App& app, Subcommand* chosen) {
   command
       .add_flag("--rounding-loss", arguments->rounding_loss,
                 "solve again with ten times the slots and say what rounding costs")
-      ->group("Solver");
-  command
-      .add_option("--bound", arguments->bound,
-                  "how close the lower bound is: default, or tight, for which it may take some "
-                  "seconds more")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"default", "tight"}))
-      ->type_name("HOW")
       ->group("Solver");
   AddTimeBudgetFlags(command, &arguments->solve);
   command

@@ -49,13 +49,11 @@ std::string NameOf(const Chain& chain, int l) {
 
 void CompareOptions(const SolveOptions& made_for, const SolveOptions& now, Comparison* comparison) {
   // One name a field: a field too few or too many does not compile.
-  const auto& [slots, segments, precision, rounding_loss, tight_bound, time_budget, use_cache] =
-      made_for;
+  const auto& [slots, segments, precision, rounding_loss, time_budget, use_cache] = made_for;
   comparison->Compare("memory_slots", slots, now.memory_slots);
   comparison->Compare("segments", segments, now.segments);
   comparison->Compare("time_precision", precision, now.time_precision);
   comparison->Compare("report_rounding_loss", rounding_loss, now.report_rounding_loss);
-  comparison->Compare("tight_bound", tight_bound, now.tight_bound);
   comparison->Compare("time_budget_seconds", time_budget, now.time_budget_seconds);
   comparison->Compare("use_cache", use_cache, now.use_cache);
 }

@@ -47,11 +47,11 @@ absl::StatusOr<Answer> ReusePlan(const EarlierPlan& plan, const SolveRequest& no
   if (plan.solver_version != SolverVersion(plan.answer.solver)) {
     return Useless("is by another version of its solver");
   }
-  // With other times an optimal schedule need not be optimal, and rounding loss and tight bound are
-  // unknown: the plan is used without these figures.
+  // With other times an optimal schedule need not be optimal, and the rounding loss is unknown: the
+  // plan is used without it.
   const bool is_exact = Equal(plan.request, now);
   SolveRequest reusing = now;
-  if (!is_exact) reusing.options = WithoutMoreThanSchedule(now.options);
+  if (!is_exact) reusing.options.report_rounding_loss = false;
   std::optional<Answer> answer =
       ReuseAnswer(reusing, plan.answer, is_exact ? SameInstance::kExactly : SameInstance::kRounded);
   if (!answer.has_value()) return Useless("has a schedule that does not fit");

@@ -18,7 +18,6 @@ SolveOptions OptionsFrom(const v1::SolveOptions& message) {
   options.time_precision =
       message.has_time_precision() ? message.time_precision() : kDefaultTimePrecision;
   options.report_rounding_loss = message.report_rounding_loss();
-  options.tight_bound = message.tight_bound();
   options.use_cache = !message.has_use_cache() || message.use_cache();
   options.time_budget_seconds = message.time_budget_seconds();
   return options;
@@ -30,7 +29,6 @@ v1::SolveOptions OptionsMessage(const SolveOptions& options) {
   message.set_segments(options.segments);
   message.set_time_precision(options.time_precision);
   message.set_report_rounding_loss(options.report_rounding_loss);
-  message.set_tight_bound(options.tight_bound);
   if (!options.use_cache) message.set_use_cache(false);
   message.set_time_budget_seconds(options.time_budget_seconds);
   return message;

@@ -83,8 +83,8 @@ class AnswerCache {
   // of another owner.
   void PutInMemory(const CachedAnswerPtr& cached);
   bool has_tiers() const { return !tiers_.empty(); }
-  // Tiers are not given answers that they would not be believed: that nothing fits, what rounding
-  // loses, or a tight bound.
+  // Tiers are not given answers that they would not be believed: that nothing fits, or what
+  // rounding loses.
   static bool BelongsInTiers(const CachedAnswer& cached) {
     return cached.answer.outcome != Outcome::kInfeasible && !cached.has_more_than_schedule;
   }

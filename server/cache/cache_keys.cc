@@ -197,10 +197,6 @@ class OptionVisitor {
   }
   void ReadByAll(double value) { key_.AddToTheBit(value); }
   void ReadByAll(bool value) { key_.Add(value); }
-  // What follows the options, the chain, begins with no such number.
-  void ReadByAllWhereSet(bool value) {
-    if (value) key_.Add(int64_t{-1});
-  }
   template <typename Value>
   void NoPartOfTheAnswer(const Value& /*value*/) {}
 

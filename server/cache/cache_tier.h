@@ -23,7 +23,7 @@ struct CachedAnswer {
   bool is_explained = false;
   // Of the lease under which it was solved (solve_leases.h); 0: without one.
   int64_t lease_token = 0;
-  // Whether its request asked for figures that the schedule does not show (model/request.h).
+  // Whether its request asked for the rounding loss, which the schedule does not show.
   bool has_more_than_schedule = false;
 };
 using CachedAnswerPtr = std::shared_ptr<const CachedAnswer>;

@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "solver/bounds/recurrence_bound.h"
 #include "solver/model/modes.h"
 #include "solver/solve/catalog.h"
 
@@ -62,11 +61,8 @@ int64_t EngineResources::BytesFor(const SolveRequest& request,
   // The rounding loss takes a solve on a finer grid, with as much memory as there is for one.
   if (request.options.report_rounding_loss) return options.solve_bytes;
   const std::unique_ptr<Solver> solver = FindSolver(request.solver)->make();
-  // After the solve, in its place.
-  const int64_t bound_bytes = request.options.tight_bound ? kTightBoundBytes : 0;
-  return std::max({solver->WorkingBytesWithin(instances.rounded(), options.solve_bytes),
-                   solver->WorkingBytesWithin(instances.exact_sizes(), options.solve_bytes),
-                   std::min(bound_bytes, options.solve_bytes)});
+  return std::max(solver->WorkingBytesWithin(instances.rounded(), options.solve_bytes),
+                  solver->WorkingBytesWithin(instances.exact_sizes(), options.solve_bytes));
 }
 
 // A step takes about a microsecond.
@@ -88,7 +84,6 @@ bool EngineResources::IsShort(const SolveRequest& request, int64_t bytes) {
   constexpr int kShortChain = 128;
   constexpr int kShortSearched = 16;
   constexpr int kShortSearchedTwice = 6;
-  if (request.options.tight_bound) return false;
   const bool chooses_modes =
       HasGraphMode(request.chain) && FindSolver(request.solver)->description.mixes_modes;
   const bool has_link = request.platform.has_link();

@@ -86,8 +86,12 @@ class ExportSolve final : public SolveListener, public std::enable_shared_from_t
                              TooLittleFreeMemory);
   }
 
-  // What a finer grid would gain, or how near the optimum is, is asked of the answer alone.
-  SolveOptions PlanOptions() const { return WithoutMoreThanSchedule(request_.options); }
+  // What a finer grid would gain is asked of the answer alone.
+  SolveOptions PlanOptions() const {
+    SolveOptions options = request_.options;
+    options.report_rounding_loss = false;
+    return options;
+  }
 
   void End(absl::StatusOr<SolveResult> result) {
     listener_->Done(std::move(result));

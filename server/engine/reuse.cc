@@ -73,13 +73,13 @@ AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
       nullptr);
 }
 
-// Without a rounding loss or a tight bound: there is no time for them.
+// Without a rounding loss: there is no time for it.
 AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
                          const CacheKeys& best_keys) {
   return UnlessOutOfMemory(
       [&]() -> AnswerPtr {
         SolveRequest plain = request;
-        plain.options = WithoutMoreThanSchedule(request.options);
+        plain.options.report_rounding_loss = false;
         return Shared(Reuse(plain, keys, {best, best_keys}));
       },
       nullptr);
@@ -93,7 +93,7 @@ AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const Ca
 // The result carries the keys of this request, for which it was simulated, and is ready for memory.
 TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys,
                     const std::string& client) {
-  if (AsksForMoreThanSchedule(request.options)) return {};
+  if (request.options.report_rounding_loss) return {};
   return cache.FindInTiers(keys, [&](const Answer& kept) -> CachedAnswerPtr {
     std::optional<Answer> answer = AnswerFromTier(request, kept);
     if (!answer.has_value()) return nullptr;

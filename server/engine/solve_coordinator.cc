@@ -302,7 +302,7 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
                      .owner = solve->owner().client,
                      .is_explained = true,
                      .lease_token = lease != nullptr ? lease->token() : 0,
-                     .has_more_than_schedule = AsksForMoreThanSchedule(request.options)});
+                     .has_more_than_schedule = request.options.report_rounding_loss});
     if (lease != nullptr && AnswerCache::BelongsInTiers(*cached)) lease->LeaveToAnswer();
     Cache(cached);
     if (lease != nullptr) lease->End(/*is_done=*/true);
@@ -326,7 +326,7 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
 bool SolveCoordinator::IsLeftToOther(const SolvePtr& solve, HeldLeasePtr* lease) {
   using State = SolveLease::State;
   const SolveOptions& options = solve->request().options;
-  if (resources_.leases == nullptr || !options.use_cache || AsksForMoreThanSchedule(options)) {
+  if (resources_.leases == nullptr || !options.use_cache || options.report_rounding_loss) {
     return false;
   }
   const Clock::time_point now = Clock::now();

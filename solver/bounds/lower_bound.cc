@@ -135,12 +135,10 @@ void SetBound(double seconds, Prediction* prediction) {
 // ends. `limits` are not below what the prediction's schedule takes. A faster schedule that it
 // finds is not kept: a solver that was asked by name answers with its own, and `auto` has searched
 // before.
-void RaiseToLeast(const Chain& chain, const Platform& limits, BoundTime time,
-                  const std::stop_token& stop, Prediction* prediction) {
-  constexpr size_t kTightStates = 400'000;
-  ShortChainLimits search{.memory_bytes = limits.memory_bytes,
-                          .below_seconds = prediction->makespan_seconds};
-  if (time == BoundTime::kTight) search.max_states = kTightStates;
+void RaiseToLeast(const Chain& chain, const Platform& limits, const std::stop_token& stop,
+                  Prediction* prediction) {
+  const ShortChainLimits search{.memory_bytes = limits.memory_bytes,
+                                .below_seconds = prediction->makespan_seconds};
   const auto found = SearchShortProgram(chain, limits, search, stop);
   if (!found.has_value()) return;
   SetBound(std::max(prediction->lower_bound_seconds, WithoutRounding(found->seconds)), prediction);
@@ -179,12 +177,12 @@ void RaiseBound(const Chain& chain, const Platform& platform, Prediction* predic
   UnlessOutOfMemory(
       [&] {
         const Platform limits = RaisedLimits(platform, *prediction);
-        const bool searched = time >= BoundTime::kLong && IsSearched(chain, limits);
+        const bool searched = time == BoundTime::kLong && IsSearched(chain, limits);
         // With a link the search is the faster one, and without one the recurrence.
-        if (searched && limits.has_link()) RaiseToLeast(chain, limits, time, stop, prediction);
+        if (searched && limits.has_link()) RaiseToLeast(chain, limits, stop, prediction);
         if (!MeetsBound(*prediction)) RaiseToRecurrence(chain, limits, time, stop, prediction);
         if (!searched || limits.has_link() || MeetsBound(*prediction)) return;
-        RaiseToLeast(chain, limits, time, stop, prediction);
+        RaiseToLeast(chain, limits, stop, prediction);
       },
       [] {});
 }

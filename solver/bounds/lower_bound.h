@@ -31,7 +31,7 @@ void FillBound(const Chain& chain, const Platform& platform, Prediction* predict
 
 // Raises lower_bound_seconds of a prediction that FillBound() has filled, and lowers its gap,
 // unless the makespan meets the bound already: to the recurrence bound of recurrence_bound.h, and
-// with BoundTime::kLong or more of a short chain to the least makespan where
+// with BoundTime::kLong of a short chain to the least makespan where
 // short_program_search.h finds it. Takes as long as these; returns without a better bound once
 // `stop` is set; throws std::bad_alloc.
 void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,

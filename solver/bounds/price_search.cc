@@ -314,12 +314,4 @@ void PriceSearch::Climb(const LinkPrices& from, int evaluations) {
   }
 }
 
-LinkPrices PricesOfLastGap(int stages) {
-  constexpr double kForward = 0.05;
-  LinkPrices prices(stages);
-  std::fill(prices.forward.begin(), prices.forward.end(), kForward);
-  prices.gap[0] = prices.gap[1] = 1;
-  return prices;
-}
-
 }  // namespace stowage

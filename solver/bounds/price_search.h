@@ -61,9 +61,6 @@ class PriceSearch {
   double best_seconds_ = 0;
 };
 
-// Prices as in a chain whose gap before stage 1 is idle but for copies: the input returns there.
-LinkPrices PricesOfLastGap(int stages);
-
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVER_BOUNDS_PRICE_SEARCH_H_

@@ -20,12 +20,11 @@ int64_t LevelsWithin(double work, const Chain& chain, bool has_link) {
   return static_cast<int64_t>(std::min(work / one, static_cast<double>(kMaxLevels)));
 }
 
-// The levels whose tables take 256 MB.
-int64_t MostLevels(const Chain& chain, bool has_link) {
+// The levels whose tables take 256 MB without a link.
+int64_t MostLevels(const Chain& chain) {
   constexpr double kMaxBytes = 256e6;
   const double parts = (chain.length() + 1.0) * (chain.length() + 2.0) / 2;
-  const double tables = has_link ? 6 : 2;
-  return static_cast<int64_t>(kMaxBytes / (parts * tables * sizeof(double)));
+  return static_cast<int64_t>(kMaxBytes / (parts * 2 * sizeof(double)));
 }
 
 // On ever more levels, until the bound meets the known makespan or, for the last step, is close.
@@ -41,16 +40,14 @@ double BoundWithoutLink(const Chain& chain, const Platform& platform, const Know
   constexpr Step kSteps[] = {{BoundTime::kShort, 8e6, 0, kMaxLevels},
                              {BoundTime::kShort, 25e6, 0, kMaxLevels},
                              {BoundTime::kLong, 75e6, 0.002, kMaxLevels},
-                             {BoundTime::kLong, 1.6e9, 0.05, kMinLevels},
-                             {BoundTime::kTight, 3e9, 0, kMaxLevels}};
+                             {BoundTime::kLong, 1.6e9, 0.05, kMinLevels}};
   double best = 0;
   int64_t tried = 0;
   for (const Step& step : kSteps) {
     if (step.time > known.time) break;
     const double least = std::max(best, known.min_seconds);
-    const int64_t levels =
-        std::min({step.max_levels, LevelsWithin(step.work, chain, /*has_link=*/false),
-                  MostLevels(chain, /*has_link=*/false)});
+    const int64_t levels = std::min(
+        {step.max_levels, LevelsWithin(step.work, chain, /*has_link=*/false), MostLevels(chain)});
     if (known.max_seconds <= least * (1 + step.min_gap) || levels < kMinLevels) continue;
     if (levels <= tried || stop.stop_requested()) continue;
     tried = levels;
@@ -96,49 +93,13 @@ double BoundWithLink(const Chain& chain, const Platform& platform, const KnownRa
   return std::max({search.best_seconds(), climb.best_seconds(), refinement.best_seconds()});
 }
 
-// Climbs from two starts, and then on more levels. Its work takes up to some 2 s, whatever the
-// chain.
-double TightBoundWithLink(const Chain& chain, const Platform& platform, const KnownRange& known,
-                          const std::stop_token& stop) {
-  constexpr double kCoarseWork = 3e9;
-  constexpr double kFineWork = 6e9;
-  constexpr int64_t kCoarseLevels = 48;
-  constexpr double kMaxSearches = 340;
-  constexpr int kMinSearches = 4;
-  constexpr int kMaxEven = 20;
-  constexpr int kFineEvaluations = 60;
-  constexpr int64_t kEnoughLevels = 1024;
-  const double one = PricedRecurrence::Work(chain.length(), kCoarseLevels, true);
-  const int searches = static_cast<int>(std::min(kMaxSearches, kCoarseWork / one));
-  if (searches < kMinSearches || MostLevels(chain, true) < kCoarseLevels) return 0;
-  PricedRecurrence coarse(chain, platform, kCoarseLevels);
-  PriceSearch even(chain, platform, &coarse, {known.max_seconds, std::min(searches, kMaxEven)},
-                   stop);
-  even.RunEven();
-  const int climb = std::max(0, (searches - kMaxEven) / 2);
-  PriceSearch search(chain, platform, &coarse, {known.max_seconds, 2 * climb}, stop);
-  search.Climb(even.best(), climb);
-  search.Climb(PricesOfLastGap(chain.length()), climb);
-  const double found = std::max(even.best_seconds(), search.best_seconds());
-  const int64_t levels = std::min({LevelsWithin(kFineWork / kFineEvaluations, chain, true),
-                                   kEnoughLevels, MostLevels(chain, true)});
-  if (levels <= kCoarseLevels) return found;
-  PricedRecurrence fine(chain, platform, levels);
-  PriceSearch refinement(chain, platform, &fine, {known.max_seconds, kFineEvaluations}, stop);
-  refinement.Climb(search.best_seconds() >= even.best_seconds() ? search.best() : even.best(),
-                   kFineEvaluations);
-  return std::max(found, refinement.best_seconds());
-}
-
 }  // namespace
 
 double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform, const KnownRange& known,
                               const std::stop_token& stop) {
   if (stop.stop_requested()) return 0;
-  if (!platform.has_link()) return BoundWithoutLink(chain, platform, known, stop);
-  const double quick = BoundWithLink(chain, platform, known, stop);
-  if (known.time < BoundTime::kTight || quick >= known.max_seconds) return quick;
-  return std::max(quick, TightBoundWithLink(chain, platform, known, stop));
+  return platform.has_link() ? BoundWithLink(chain, platform, known, stop)
+                             : BoundWithoutLink(chain, platform, known, stop);
 }
 
 }  // namespace stowage

@@ -15,7 +15,6 @@ namespace stowage {
 enum class BoundTime {
   kShort,  // without a link 10 ms
   kLong,   // without a link more where the gap is wide
-  kTight,  // some seconds where the gap is not closed
 };
 
 // What is known of the least makespan. A bound that meets the upper end is the last; how far the
@@ -26,8 +25,6 @@ struct KnownRange {
   BoundTime time = BoundTime::kLong;
 };
 
-inline constexpr int64_t kTightBoundBytes = int64_t{512} << 20;  // more than kTight allocates
-
 // A lower bound in seconds on the makespan of every schedule within the platform's limits, up to
 // the rounding of sums. 0 where the chain is too long for the limit on work (without a link from
 // about 400 stages on, with one from about 110), where no schedule fits, and without a link once
@@ -35,9 +32,8 @@ inline constexpr int64_t kTightBoundBytes = int64_t{512} << 20;  // more than kT
 // Without a link it takes some 10 ms, another 20 where the gap is not closed to 0.2 %, and up to
 // half a second for chains of more than some 140 stages, which are bounded only where the ends of
 // `known` are 5 % apart. With a link it takes some 30 ms for 20 stages and 100 ms for 70.
-// BoundTime::kTight adds some seconds wherever `known` has a gap, and bounds chains of up to some
-// 250 stages with a link and 500 without one. More memory may raise it by what rounding sizes
-// loses. Allocates up to 100 MB, with kTight some 330 MB; throws std::bad_alloc.
+// More memory may raise it by what rounding sizes loses. Allocates up to 100 MB; throws
+// std::bad_alloc.
 // Requires: Violations() of both are empty; no stage is input_unread. Thread-safe.
 double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform,
                               const KnownRange& known = {}, const std::stop_token& stop = {});

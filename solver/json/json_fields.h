@@ -198,7 +198,7 @@ void VisitFields(Visitor& visitor, Message& options) {
   visitor.Field("report_rounding_loss", options.report_rounding_loss);
   visitor.Field("use_cache", options.use_cache);
   visitor.Field("time_budget_seconds", options.time_budget_seconds);
-  visitor.Field("tight_bound", options.tight_bound);
+  visitor.Ignored("tight_bound");  // of former versions
 }
 
 template <typename Visitor, MessageOf<Operation> Message>

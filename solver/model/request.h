@@ -25,7 +25,6 @@ struct SolveOptions {
   int segments = 0;          // how many segments `periodic` cuts; 0: the best of all counts
   double time_precision = 0;  // relative grid that times and bandwidths are rounded to; 0: exact
   bool report_rounding_loss = false;  // see Answer::rounding_loss; takes a solve on a finer grid
-  bool tight_bound = false;           // a closer lower bound, which may take some seconds
   double time_budget_seconds = 0;     // after which the best so far is the answer; 0: none
   bool use_cache = true;              // false: solve even where the answer is cached
 
@@ -35,32 +34,19 @@ struct SolveOptions {
 // Hands every option to `visitor`, by what it means for the answer:
 //   visitor.ReadBySolver(option, value)  changes the answers of the solvers that list the option
 //   visitor.ReadByAll(value)             changes every answer
-//   visitor.ReadByAllWhereSet(flag)      likewise; where it is not set, the key is as without it
 //   visitor.NoPartOfTheAnswer(value)     concerns the call alone
 // Cache keys are made with it.
 template <typename Visitor>
 void VisitSolveOptions(const SolveOptions& options, Visitor&& visitor) {
   // One name a field: a field too few or too many does not compile.
-  const auto& [memory_slots, segments, time_precision, report_rounding_loss, tight_bound,
-               time_budget_seconds, use_cache] = options;
+  const auto& [memory_slots, segments, time_precision, report_rounding_loss, time_budget_seconds,
+               use_cache] = options;
   visitor.ReadBySolver(SolveOption::kMemorySlots, memory_slots);
   visitor.ReadBySolver(SolveOption::kSegments, segments);
   visitor.ReadByAll(time_precision);  // whatever a solver lists: its instance is rounded with it
   visitor.ReadByAll(report_rounding_loss);
-  visitor.ReadByAllWhereSet(tight_bound);
   visitor.NoPartOfTheAnswer(time_budget_seconds);  // answers cut short by time are not cached
   visitor.NoPartOfTheAnswer(use_cache);
-}
-
-// Whether an answer has figures that take more than a simulation of its schedule: it is of use only
-// to a request that is equal to its own.
-inline bool AsksForMoreThanSchedule(const SolveOptions& options) {
-  return options.report_rounding_loss || options.tight_bound;
-}
-// The options with which an answer has no such figures.
-inline SolveOptions WithoutMoreThanSchedule(SolveOptions options) {
-  options.report_rounding_loss = options.tight_bound = false;
-  return options;
 }
 
 inline constexpr int64_t kDefaultMemorySlots = 500;

@@ -75,8 +75,7 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
   if (effort == BoundEffort::kMet) {
     SetBoundToMakespan(&answer->prediction);
   } else if (effort == BoundEffort::kClosest) {
-    RaiseBound(request.chain, request.platform, &answer->prediction,
-               request.options.tight_bound ? BoundTime::kTight : BoundTime::kLong, stop);
+    RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong, stop);
   }
   answer->explanation = std::move(checked->explanation);
   answer->explanation.notes = std::move(candidate.notes);
@@ -212,16 +211,10 @@ class RequestSolve {
         }
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
-      // A tight bound takes seconds: callers whose time ends meanwhile have this schedule.
-      if (request_.options.tight_bound && improving.improved) {
-        improving.improved(*found->candidate);
-      }
       const BoundEffort effort = EffortFor(request_, *next, *found->candidate);
       if (!Accept(request_, *std::move(found->candidate), effort, &answer, context_.stop)) {
         continue;
       }
-      // Else what of it was found would be kept as the tight bound.
-      if (request_.options.tight_bound) RETURN_IF_ERROR(context_.CheckStop());
       NoteUnusedLink(request_, *next, &answer);
       NoteUnusedModes(request_, *next, &answer);
       NoteUnusedInputs(request_, *next, &answer);
@@ -411,8 +404,8 @@ std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_t
 std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
                                   SameInstance same) {
   const bool exactly = same == SameInstance::kExactly;
-  // Rounding loss and tight bound are figures of the earlier request's own times.
-  if (!exactly && AsksForMoreThanSchedule(request.options)) return std::nullopt;
+  // The rounding loss is a figure of the earlier request's own times.
+  if (!exactly && request.options.report_rounding_loss) return std::nullopt;
   return UnlessOutOfMemory(
       [&]() -> std::optional<Answer> {
         Answer answer = EmptyAnswer(request, *FindSolver(request.solver));

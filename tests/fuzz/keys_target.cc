@@ -94,7 +94,6 @@ SolveRequest ReadFrom(absl::string_view bytes) {
   const int stages = choices.Of(kCounts);
   for (int i = 0; i < stages; ++i) request.chain.stages.push_back(ReadStage(choices));
   request.chain.loss = ReadStage(choices);
-  request.options.tight_bound = choices.Flag();
   return request;
 }
 
@@ -156,8 +155,7 @@ std::string TextOf(const SolveRequest& request) {
   const SolverInfo& info = *FindSolver(request.solver);
   std::string text = absl::StrCat("solver ", info.description.name, " precision ",
                                   TextOf(request.options.time_precision), " loss ",
-                                  request.options.report_rounding_loss,
-                                  request.options.tight_bound ? " tight" : "", "\n");
+                                  request.options.report_rounding_loss, "\n");
   if (Reads(info, SolveOption::kMemorySlots)) {
     absl::StrAppend(&text, "slots ", request.options.memory_slots, "\n");
   }

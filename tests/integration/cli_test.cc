@@ -121,40 +121,6 @@ TEST_F(Cli, SolvesTheSameAtAServerAndHere) {
   EXPECT_EQ(answers[0].DebugString(), answers[1].DebugString());
 }
 
-TEST_F(Cli, ATightBoundIsCloserAtAServerAndHere) {
-  ServerProcess server;
-  const auto solve = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"solve",
-                                          "--chain",
-                                          ProfilePath("torchvision-resnet18-16-500"),
-                                          "--memory",
-                                          "5%",
-                                          "--offload-bandwidth",
-                                          "12GB/s",
-                                          "--half-duplex",
-                                          "--time-precision",
-                                          "0",
-                                          "--format",
-                                          "json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const ProgramResult result = Stowage(arguments);
-    EXPECT_THAT(result, Succeeds());
-    return Parsed<v1::SolveResponse>(result.out);
-  };
-  const std::vector<std::string> here = {"--local", "--bound", "tight"};
-  const std::vector<std::string> there = {"--server", server.address(), "--bound", "tight"};
-  const v1::SolveResponse ordinary = solve({"--server", server.address()});
-  const v1::SolveResponse tight = solve(there);
-  EXPECT_LT(tight.prediction().gap(), ordinary.prediction().gap());
-  EXPECT_EQ(tight.schedule().DebugString(), ordinary.schedule().DebugString());
-  EXPECT_EQ(tight.prediction().DebugString(), solve(here).prediction().DebugString());
-  EXPECT_NE(tight.origin().fingerprint(), ordinary.origin().fingerprint());
-
-  const v1::SolveResponse again = solve(there);
-  EXPECT_EQ(again.origin().source(), v1::Origin::MEMORY_CACHE);
-  EXPECT_EQ(again.prediction().DebugString(), tight.prediction().DebugString());
-}
-
 TEST_F(Cli, ExportsTheSameAtAServerAndHere) {
   ServerProcess server;
   for (const char* target : {"jax", "torchtitan", "megatron"}) {

@@ -202,36 +202,35 @@ RC_GTEST_PROP(RecurrenceBound, IsNeverAboveTheBestOfAllProgramsAtAnyPrices, ()) 
 }
 
 // Of the whole, with what is known of a schedule: the fastest one, or one somewhat slower.
-void ExpectTightBelow(const Chain& chain, const Platform& platform, double seconds) {
+void ExpectRaisedBelow(const Chain& chain, const Platform& platform, double seconds) {
   Prediction prediction;
   prediction.makespan_seconds = seconds * (Below(2) == 0 ? 1 : 1.1);
   prediction.peak_memory_bytes = platform.memory_bytes;
   FillBound(chain, platform, &prediction);
-  RaiseBound(chain, platform, &prediction, BoundTime::kLong);
   const double before = prediction.lower_bound_seconds;
-  RaiseBound(chain, platform, &prediction, BoundTime::kTight);
+  RaiseBound(chain, platform, &prediction, BoundTime::kLong);
   RC_ASSERT(prediction.lower_bound_seconds >= before);
   RC_ASSERT(prediction.lower_bound_seconds <= seconds * (1 + kRounding));
   RC_ASSERT(prediction.gap >= 0);
-  const double recurrence = RecurrenceBoundSeconds(
-      chain, platform, {.max_seconds = prediction.makespan_seconds, .time = BoundTime::kTight});
+  const double recurrence =
+      RecurrenceBoundSeconds(chain, platform, {.max_seconds = prediction.makespan_seconds});
   RC_ASSERT(recurrence <= seconds * (1 + kRounding));
 }
 
-RC_GTEST_PROP(TightBound, IsNeverAboveTheBestOfAllSchedulesWithoutALink, ()) {
+RC_GTEST_PROP(RaisedBound, IsNeverAboveTheBestOfAllSchedulesWithoutALink, ()) {
   const Chain chain = SomeReadingChain(5);
   const Platform platform = Memory(SomeBudget(chain));
   const auto fastest = FastestByBruteForce(chain, platform.memory_bytes, ScheduleClass::kAny);
   RC_PRE(fastest.has_value());
-  ExpectTightBelow(chain, platform, fastest->seconds);
+  ExpectRaisedBelow(chain, platform, fastest->seconds);
 }
 
-RC_GTEST_PROP(TightBound, IsNeverAboveTheBestOfAllPrograms, ()) {
+RC_GTEST_PROP(RaisedBound, IsNeverAboveTheBestOfAllPrograms, ()) {
   const Chain chain = SomeReadingChain(3);
   const Platform platform = SomePlatform(chain);
   const std::optional<double> seconds = FastestSeconds(chain, platform);
   RC_PRE(seconds.has_value());
-  ExpectTightBelow(chain, platform, *seconds);
+  ExpectRaisedBelow(chain, platform, *seconds);
 }
 
 // The bound is concave in the prices: nowhere above what its slopes say.
@@ -315,7 +314,7 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   RC_ASSERT(prediction.gap >= 0);
   RC_CLASSIFY(prediction.lower_bound_seconds > ComputeSeconds(chain), "memory costs time");
   Prediction closer = prediction;
-  RaiseBound(chain, platform, &closer, Below(20) == 0 ? BoundTime::kTight : BoundTime::kLong);
+  RaiseBound(chain, platform, &closer, BoundTime::kLong);
   RC_ASSERT(closer.lower_bound_seconds >= prediction.lower_bound_seconds);
   RC_ASSERT(closer.lower_bound_seconds <= prediction.makespan_seconds * (1 + kRounding));
 }

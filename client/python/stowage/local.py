@@ -84,7 +84,6 @@ def solve(
     segments: int = 0,
     time_precision: float = 0.0,
     report_rounding_loss: bool = False,
-    tight_bound: bool = False,
     time_budget: float | None = None,
     timeout: float | None = None,
     working_memory: Memory = "4GiB",
@@ -103,7 +102,6 @@ def solve(
         segments: How many segments `periodic` cuts; 0: the best of all counts.
         time_precision: Relative grid that times are rounded to, 0 (exact) to 0.5.
         report_rounding_loss: Solve again with ten times the slots; see Answer.rounding_loss.
-        tight_bound: Spend some seconds on the lower bound, where that closes a gap.
         time_budget: Seconds after which the best schedule so far is the answer, or the first one
             where there is none yet; None: no budget.
         timeout: Seconds after which the best schedule so far is the answer, or DeadlineError.
@@ -123,7 +121,6 @@ def solve(
         segments=segments,
         time_precision=time_precision,
         report_rounding_loss=report_rounding_loss,
-        tight_bound=tight_bound,
         time_budget_seconds=0.0 if time_budget is None else time_budget,
     )
     request = {

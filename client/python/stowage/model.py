@@ -235,7 +235,7 @@ class SolveOptions(Message):
             (exact) to 0.5; None: 0.01 at a server, exact in this process.
         report_rounding_loss: Solve again with ten times as many slots and report what rounding
             costs.
-        tight_bound: Spend some seconds on the lower bound, where that closes a gap.
+        tight_bound: Ignored. It asked for a closer lower bound.
         use_cache: Whether a server may answer from its cache; None: yes.
         time_budget_seconds: Wall time after which the best schedule so far is the answer; 0: none.
     """

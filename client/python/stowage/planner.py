@@ -194,7 +194,6 @@ class _Search:
                 segments=options.segments,
                 time_precision=options.time_precision or 0.0,
                 report_rounding_loss=options.report_rounding_loss,
-                tight_bound=options.tight_bound,
                 time_budget=options.time_budget_seconds or None,
                 working_memory=solving.working_memory,
                 progress=solving.progress,

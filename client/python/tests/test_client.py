@@ -63,21 +63,6 @@ def test_answers_are_those_of_a_local_solve(client):
     assert client.solvers() == stowage.solvers()
 
 
-def test_a_tight_bound_is_closer(client):
-    chain = profile("torchvision-resnet18-16-500")
-    ordinary = client.solve(chain, LINKED, memory="5%", options=SolveOptions(time_precision=0.0))
-    options = SolveOptions(time_precision=0.0, tight_bound=True)
-    tight = client.solve(chain, LINKED, memory="5%", options=options)
-    assert tight.schedule == ordinary.schedule
-    assert tight.prediction.gap < ordinary.prediction.gap
-    assert tight.origin.fingerprint != ordinary.origin.fingerprint
-    again = client.solve(chain, LINKED, memory="5%", options=options)
-    assert again.origin.source is Source.MEMORY_CACHE
-    assert again.prediction == tight.prediction
-    local = stowage.solve(chain, LINKED, memory="5%", tight_bound=True)
-    assert local.prediction == tight.prediction
-
-
 @pytest.mark.parametrize("target", ["pytorch", "torchtitan", "megatron"])
 def test_an_export_is_that_of_a_local_solve(client, target):
     chain = chain_of(9)

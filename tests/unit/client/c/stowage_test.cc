@@ -102,6 +102,13 @@ TEST(CInterface, SolvesAndSimulatesWhatItSolved) {
   EXPECT_EQ(simulation["timeline"].size(), answer["schedule"]["operations"].size());
 }
 
+TEST(CInterface, IgnoresTheOptionOfFormerVersions) {
+  json request = Request(EqualChain(8), 170);
+  const json answer = ResultOf(stowage_solve, request);
+  request["options"] = {{"tight_bound", true}};
+  EXPECT_EQ(ResultOf(stowage_solve, request)["prediction"], answer["prediction"]);
+}
+
 TEST(CInterface, SaysHowMuchIsEnoughWhereNothingFits) {
   const json answer = ResultOf(stowage_solve, Request(EqualChain(8), 10));
   EXPECT_EQ(answer["outcome"], "INFEASIBLE");

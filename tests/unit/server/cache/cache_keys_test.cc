@@ -89,7 +89,6 @@ TEST(Fingerprint, EverythingElseCounts) {
   expect_other([](SolveRequest& request) { request.options.memory_slots = 100; });
   expect_other([](SolveRequest& request) { request.options.time_precision = 0.02; });
   expect_other([](SolveRequest& request) { request.options.report_rounding_loss = true; });
-  expect_other([](SolveRequest& request) { request.options.tight_bound = true; });
   expect_other([](SolveRequest& request) { request.platform.memory_bytes *= 2; });
   expect_other([](SolveRequest& request) { request.platform.half_duplex = true; });
   expect_other([](SolveRequest& request) { request.platform.host_memory_bytes = 1 << 20; });

@@ -173,12 +173,6 @@ TEST(AnswersOfATier, AreAMissWhereTheRoundingLossIsAskedFor) {
   EXPECT_EQ(FindInTier(request, Solve(request)), nullptr);
 }
 
-TEST(AnswersOfATier, AreAMissWhereATightBoundIsAskedFor) {
-  SolveRequest request = Request(6);
-  request.options.tight_bound = true;
-  EXPECT_EQ(FindInTier(request, Solve(request)), nullptr);
-}
-
 TEST(AnswersOfATier, AreOfASolver) {
   CachedAnswer lie = *Solve(Request(6));
   for (const char* name : {"", "a solver\x1b[2J"}) {

@@ -150,39 +150,6 @@ TEST(RecurrenceBound, EndsOnceItIsStopped) {
   EXPECT_EQ(RecurrenceBoundSeconds(chain, Memory(200), {}, stop.get_token()), 0);
 }
 
-// A chain whose link carries what memory cannot hold.
-TEST(RecurrenceBound, IsCloserWhereItMayTakeSeconds) {
-  const Chain chain = LoadProfile("torchvision-resnet18-16-500");
-  const int64_t low = FloorOfMemory(chain).bytes;
-  Platform platform = Memory(low + (StoreAllPeakBytes(chain) - low) / 20);
-  platform.offload_bytes_per_second = 12e9;
-  platform.half_duplex = true;
-  KnownRange known{.max_seconds = 1.2 * ComputeSeconds(chain)};
-  const double quick = RecurrenceBoundSeconds(chain, platform, known);
-  known.time = BoundTime::kTight;
-  const double tight = RecurrenceBoundSeconds(chain, platform, known);
-  EXPECT_GT(tight, 1.005 * quick);
-  EXPECT_EQ(RecurrenceBoundSeconds(chain, platform, known), tight);  // no time counts, only work
-  // Without a link more levels do it.
-  const Platform alone = Memory(low + (StoreAllPeakBytes(chain) - low) / 5);
-  EXPECT_GE(RecurrenceBoundSeconds(chain, alone, known),
-            RecurrenceBoundSeconds(chain, alone, {.max_seconds = known.max_seconds}));
-}
-
-// Too long for the quick bound.
-TEST(RecurrenceBound, BoundsLongerChainsWhereItMayTakeSeconds) {
-  const Chain chain = EqualChain(130);
-  Platform platform = Memory(StoreAllPeakBytes(chain) / 4);
-  platform.offload_bytes_per_second = 0.25;
-  KnownRange known{.max_seconds = 1.0001 * ComputeSeconds(chain)};
-  EXPECT_EQ(RecurrenceBoundSeconds(chain, platform, known), 0);
-  known.time = BoundTime::kTight;
-  EXPECT_GT(RecurrenceBoundSeconds(chain, platform, known), ComputeSeconds(chain));
-  std::stop_source stop;
-  stop.request_stop();
-  EXPECT_EQ(RecurrenceBoundSeconds(chain, platform, known, stop.get_token()), 0);
-}
-
 // On a real network the closer bound proves rotor's schedule.
 TEST(RecurrenceBound, ProvesRotorOnARealNetwork) {
   const Chain chain = LoadProfile("torchvision-resnet101-32-224");

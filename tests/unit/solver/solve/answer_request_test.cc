@@ -79,27 +79,6 @@ TEST(AnswerRequest, ReportsWhatRoundingCosts) {
   EXPECT_FALSE(AnswerRequest(request, {})->rounding_loss.has_value());
 }
 
-TEST(AnswerRequest, BoundsTheSameScheduleMoreCloselyOnRequest) {
-  SolveRequest request{LoadProfile("torchvision-resnet18-16-500"), Memory(0), "auto", {}};
-  const int64_t low = FloorOfMemory(request.chain).bytes;
-  request.platform.memory_bytes = low + (StoreAllPeakBytes(request.chain) - low) / 20;
-  request.platform.offload_bytes_per_second = 12e9;
-  request.platform.half_duplex = true;
-  const auto quick = AnswerRequest(request, {});
-  ASSERT_THAT(quick, IsOk());
-  request.options.tight_bound = true;
-  const auto tight = AnswerRequest(request, {});
-  ASSERT_THAT(tight, IsOk());
-  EXPECT_EQ(tight->schedule, quick->schedule);
-  EXPECT_LT(tight->prediction.gap, 0.95 * quick->prediction.gap);
-  EXPECT_GE(tight->prediction.gap, 0);
-  // It is a figure of these times alone.
-  EXPECT_EQ(ReuseAnswer(request, *tight, SameInstance::kRounded), std::nullopt);
-  const auto again = ReuseAnswer(request, *tight, SameInstance::kExactly);
-  ASSERT_TRUE(again.has_value());
-  EXPECT_EQ(again->prediction.gap, tight->prediction.gap);
-}
-
 TEST(AnswerRequest, LeavesOutTheRoundingLossWhereMemoryIsShort) {
   Chain chain = EqualChain(80);
   for (int l = 0; l < 80; ++l) chain.stages[l].saved_bytes = 1'000'000 + l * 7919 % 400'000;
