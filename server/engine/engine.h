@@ -111,7 +111,7 @@ class Engine {
 
   // As AnswerCache::Remove(), with the answers that were to be put in memory later.
   absl::StatusOr<int64_t> DropAnswers(const Fingerprint& fingerprint) {
-    solves_.ForgetRaised(fingerprint);
+    solves_.ForgetRaised();
     return resources_.cache.Remove(fingerprint);
   }
 

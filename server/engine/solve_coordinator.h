@@ -60,7 +60,7 @@ class SolveCoordinator {
   Cancelled Cancel(const Fingerprint& fingerprint);
 
   // As BoundRaiser::Forget().
-  void ForgetRaised(const Fingerprint& rounded) { bounds_.Forget(rounded); }
+  void ForgetRaised() { bounds_.Forget(); }
 
  private:
   using SolvePtr = std::shared_ptr<SharedSolve>;

@@ -103,9 +103,9 @@ TEST_F(BoundRaiserTest, ForgetsWhatAnOperatorDrops) {
   for (int i = 0; i < 2; ++i) Ask(Quick(i));
   EXPECT_EQ(next_->DropAnswers(dropped).value(), 1) << "in the tier";
   Free();
-  WaitForAnswersInMemory(1);
-  EXPECT_EQ(Ask(Quick(1)).origin.source, Origin::Source::kMemoryCache);
   EXPECT_EQ(Ask(Quick(0)).origin.source, Origin::Source::kSolved);
+  EXPECT_EQ(Ask(Quick(1)).origin.source, Origin::Source::kDiskCache);
+  WaitForAnswersInMemory(2);
 }
 
 }  // namespace
