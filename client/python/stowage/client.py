@@ -26,8 +26,8 @@ from stowage.errors import (
 from stowage.events import Event, Improved, Queued, Repeated, Running
 from stowage.exports import Export, export_of, layers_text, solved_for
 from stowage.failover import UNAVAILABLE, CallError, Failover, is_retryable, was_not_sent
-from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, with_memory
 from stowage.job import AdmitRequest, AdmitResponse, Device, Job, Verdict
+from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, with_memory
 from stowage.model import Chain, Platform, Schedule, SolveOptions
 from stowage.request import ExecutionReport, FrontierRequest, SimulateRequest, SolveRequest
 from stowage.simulation import Simulation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -23,7 +24,12 @@ import stowage
 from stowage import (
     Answer,
     Client,
+    Component,
+    Device,
+    Fit,
     Improved,
+    Job,
+    Phase,
     Platform,
     Queued,
     Running,
@@ -431,3 +437,39 @@ def test_a_closed_client_says_so(server):
     client.close()
     with pytest.raises(stowage.StowageError, match="closed"):
         client.solvers()
+
+
+def test_admit_says_where_a_job_fits_and_with_which_plan(client):
+    chain = profile("torchvision-resnet18-16-500")
+    least, most = stowage.memory_range(chain)
+    weights = 11_689_512 * 4
+    job = Job(
+        chain=chain,
+        components=(
+            Component(name="weights and Adam", bytes=4 * weights),
+            Component(name="copies", bytes=weights, phase=Phase.UPDATE),
+        ),
+    )
+    beside = 4 * weights
+    sizes = beside + least - 1, beside + (least + most) // 2, beside + most
+    devices = [
+        Device(platform=Platform(memory_bytes=size), price=price)
+        for size, price in zip(sizes, (1.0, 2.0, 3.0), strict=True)
+    ]
+    with_plan, fits, none = client.admit(job, devices)
+    assert [verdict.device for verdict in (with_plan, fits, none)] == [1, 2, 0]
+    assert fits.fit is Fit.FITS
+    assert fits.peak_bytes == beside + most
+    assert with_plan.fit is Fit.FITS_WITH_PLAN
+    assert with_plan.plan.platform.memory_bytes == sizes[1] - beside
+    simulated = stowage.simulate(chain, with_plan.plan.platform, with_plan.plan.schedule)
+    assert simulated.feasible
+    assert with_plan.peak_bytes == beside + simulated.prediction.peak_memory_bytes
+    assert none.fit is Fit.DOES_NOT_FIT
+    assert none.minimum_memory_bytes > sizes[0]
+    assert Job.from_json(job.to_json()) == job
+
+    with pytest.raises(InvalidRequestError, match=r"job\.components\[0\]\.bytes: is -1"):
+        client.admit(replace(job, components=(Component(bytes=-1),)), devices)
+    with pytest.raises(InvalidRequestError, match=r"devices: has 0 entries; must be 1 to 32"):
+        client.admit(job, [])

@@ -60,7 +60,11 @@ def _printed(options: argparse.Namespace) -> Sequence[Verdict]:
         "autocast": _TYPES[options.autocast] if options.autocast else None,
     }
     if options.batch != _LARGEST:
-        found = estimate(make, _sample(options.batch, options.length), gpu=options.gpu, **more)
+        sample, job = _sample(options.batch, options.length), options.job is not None
+        found = estimate(make, sample, gpu=options.gpu, job=job, **more)
+        if job and found.job is not None:
+            with open(options.job, "w", encoding="utf-8") as file:
+                file.write(found.job.to_json())
         print(found)
         return found.verdicts
     if len(options.gpu) != 1:
@@ -97,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--autocast", choices=("bfloat16", "float16"), help="default: off")
     names = " ".join(gpu.name for gpu in gpus())
     add("--gpu", action="append", default=[], metavar="NAME", help=f"may be repeated; of {names}")
+    add("--job", metavar="FILE", help="file to write the step to as a job, for stowage admit")
     return parser
 
 

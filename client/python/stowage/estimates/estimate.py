@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -30,6 +30,8 @@ from stowage.estimates.places import Places
 from stowage.estimates.roofline import EstimatedWork, Roofline
 from stowage.estimates.stand_ins import built, copy_without_content, sample_without_content
 from stowage.estimates.verdicts import FITS, Verdict, verdict_of
+from stowage.job import Component as JobComponent
+from stowage.job import Job, Phase
 from stowage.native import format_bytes
 from stowage.torch.budget import MemoryUse
 from stowage.torch.structure import tensors_of
@@ -78,11 +80,14 @@ class Estimate:
         peaks: Of the forward, the backward and the optimizer's step.
         notes: What the estimate assumes.
         verdicts: Of each GPU that was asked for, in that order.
+        job: Where it was asked for: the step as a job for `Client.admit` and `stowage admit`, with
+            times of the first GPU. None: the model's layers are no chain.
     """
 
     peaks: tuple[StepPeak, ...]
     notes: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    job: Job | None = field(default=None, repr=False)
 
     @property
     def peak(self) -> StepPeak:
@@ -117,6 +122,7 @@ def estimate(
     device: str = "cuda",
     gpu: str | Gpu | Sequence[str | Gpu] = (),
     offload: bool = True,
+    job: bool = False,
 ) -> Estimate:
     """The memory of a step of training, without running it, and whether it fits a GPU.
 
@@ -141,6 +147,7 @@ def estimate(
             it does not, the plan of `stowage.fit` with which it does, and how much longer that
             takes; or the least memory, and what would help.
         offload: Whether plans may send values to the host's memory, as those of `stowage.fit`.
+        job: Whether to make `Estimate.job`, for which all layers are measured; needs a `gpu`.
 
     Raises:
         StowageError: The model's code reads what tensors contain, or the model is sharded or
@@ -154,6 +161,8 @@ def estimate(
             "lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9)"
         )
     cards = [gpu_of(card) for card in ([gpu] if isinstance(gpu, (str, Gpu)) else gpu)]
+    if job and not cards:
+        raise ValueError("job: its times are those of a GPU: pass one as gpu=, as 'H100-80G'")
     made = built(model)
     with (
         _ONE_AT_A_TIME,
@@ -165,8 +174,9 @@ def estimate(
         peaks = tuple(step.peaks())
         highest = max(peak.bytes for peak in peaks)
         last = peaks[-1].bytes
+        found = step.job(cards[0], last) if job else None
         verdicts = tuple(step.verdict(card, highest, last, offload=offload) for card in cards)
-        return Estimate(peaks, step.notes, verdicts)
+        return Estimate(peaks, step.notes, verdicts, found)
 
 
 _ONE_AT_A_TIME = threading.RLock()  # what is replaced for an estimate is the process's
@@ -199,6 +209,7 @@ class _Step:
         if not model.training:
             notes.append("the model is in eval mode: dropout and the like keep nothing")
         self._notes = notes
+        self._layers_on: dict[Gpu, LayerProfile | None] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -260,17 +271,35 @@ class _Step:
 
     def verdict(self, gpu: Gpu, peak_bytes: int, last_bytes: int, *, offload: bool) -> Verdict:
         """After `peaks`, whose highest and last ones have so many bytes."""
-        roofline = Roofline(gpu)
-        step = self._output, self._loss_of, torch.device("cpu"), tensors_of(self._sample)
-        work = EstimatedWork(self._live, roofline, *step)
         if peak_bytes <= gpu.usable_bytes:
-            return Verdict(gpu, FITS, peak_bytes, seconds=self._seconds(work, roofline))
+            roofline = Roofline(gpu)
+            return Verdict(gpu, FITS, peak_bytes, seconds=self._seconds(roofline))
         # Without an optimizer the last part is the backward, which a plan may change.
         after = 0 if self._optimizer is None else last_bytes
         use = self._use
-        return verdict_of(
-            gpu, peak_bytes, use, after, lambda: self._layers(work, roofline), offload=offload
-        )
+        return verdict_of(gpu, peak_bytes, use, after, lambda: self._layers(gpu), offload=offload)
+
+    def job(self, gpu: Gpu, last_bytes: int) -> Job | None:
+        """Right after `peaks`, whose last one has so many bytes."""
+        use, layers = self._use, self._layers(gpu)
+        if layers is None or not layers.is_chain:
+            self._notes.append("there is no job: the model's layers are no chain")
+            return None
+        made = 0 if self._optimizer is None else max(0, last_bytes - use.total)
+        components = [
+            JobComponent(name="weights, sample", bytes=use.weights),
+            JobComponent(name="gradients", bytes=use.gradients),
+            JobComponent(name="optimizer", bytes=use.optimizer),
+            JobComponent(
+                name="before the layers", bytes=layers.profile.outside_bytes, phase=Phase.LAYERS
+            ),
+            JobComponent(name="the optimizer's step", bytes=made, phase=Phase.UPDATE),
+        ]
+        return Job(chain=layers.profile.chain, components=tuple(components))
+
+    def _work(self, roofline: Roofline) -> EstimatedWork:
+        step = self._output, self._loss_of, torch.device("cpu"), tensors_of(self._sample)
+        return EstimatedWork(self._live, roofline, *step)
 
     @functools.cached_property
     def _use(self) -> MemoryUse:
@@ -282,18 +311,24 @@ class _Step:
         stays = size["weights"] + size["sample"] + size[ACTIVATIONS]
         return MemoryUse(stays, trained, size["optimizer"])
 
-    def _seconds(self, work: EstimatedWork, roofline: Roofline) -> float | None:
+    def _seconds(self, roofline: Roofline) -> float | None:
         """Of another step. None: it fails, as where a list of losses has grown."""
         try:
             with self._live, self._places, self._choices, roofline:
-                seconds, _ = plain_step(work)
+                seconds, _ = plain_step(self._work(roofline))
         except Exception as error:
             self._notes.append(f"another step fails, so none is timed: {error}")
             return None
         return seconds
 
-    def _layers(self, work: EstimatedWork, roofline: Roofline) -> LayerProfile | None:
+    def _layers(self, gpu: Gpu) -> LayerProfile | None:
         """None: there are none that could be replayed, or the model cannot run so often."""
+        if gpu not in self._layers_on:
+            self._layers_on[gpu] = self._measured_layers(Roofline(gpu))
+        return self._layers_on[gpu]
+
+    def _measured_layers(self, roofline: Roofline) -> LayerProfile | None:
+        work = self._work(roofline)
         try:
             with self._live, self._places, self._choices, roofline:
                 found: LayerProfile = self._reading(

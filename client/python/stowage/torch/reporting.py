@@ -180,9 +180,7 @@ def _job(found: Fitted) -> Job | None:
         Component(name="weights", bytes=use.weights),
         Component(name="gradients", bytes=use.gradients),
         Component(name="optimizer", bytes=use.optimizer),
-        Component(
-            name="before the layers", bytes=found.profile.outside_bytes, phase=Phase.LAYERS
-        ),
+        Component(name="before the layers", bytes=found.profile.outside_bytes, phase=Phase.LAYERS),
     ]
     return Job(chain=chain, components=tuple(components))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 import torchvision
 import transformers
 from device import DEVICE
+from support import PROGRAMS
 from torch import nn
 from zoo import make
 
@@ -389,3 +391,29 @@ def test_the_largest_batch_is_printed(tmp_path, capsys):
     assert "no batch fits: with 1, T4: 13.55 GiB" in capsys.readouterr().err
     assert main([*arguments, "--gpu", "T4", "--gpu", "L4"]) == 1
     assert "'largest' is for one GPU" in capsys.readouterr().err
+
+
+def test_the_job_is_for_the_gate(tmp_path):
+    """`stowage admit` judges it as the estimate judges the step."""
+    example = make("gpt2")
+    plain = estimate(example.model, example.sample)
+    fixed = fixed_of(plain)
+    sizes = [fixed + int(share * (plain.peak_bytes - fixed)) for share in (1.3, 0.6, 0.01)]
+    found = estimate(example.model, example.sample, *sizes, job=True, offload=False)
+    assert [verdict.outcome for verdict in found.verdicts] == [FITS, WITH_A_PLAN, DOES_NOT]
+    job = tmp_path / "job.json"
+    job.write_text(found.job.to_json())
+    command = [PROGRAMS / "stowage", "admit", "--local", "--format", "json", "--job", job]
+    for size, code in zip(sizes, (0, 3, 2), strict=True):
+        run = subprocess.run(
+            [*command, "--memory", str(size)], capture_output=True, text=True, check=False
+        )
+        assert run.returncode == code, run.stdout + run.stderr
+    least = int(json.loads(run.stdout)["verdicts"][0]["minimum_memory_bytes"])
+    assert least == pytest.approx(found.verdicts[2].least_bytes, rel=0.05)
+
+
+def test_a_job_needs_a_gpu_whose_times_it_has():
+    example = make("gpt2")
+    with pytest.raises(ValueError, match="job: its times are those of a GPU"):
+        stowage.estimate(example.model, example.sample, job=True)
