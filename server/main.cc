@@ -186,6 +186,7 @@ int Main(int argc, char** argv) {
     std::fputs(parsed->text.c_str(), stdout);
     return EXIT_SUCCESS;
   }
+  SetLogFormat(parsed->options.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
   (void)SetLogLevel(parsed->options.log_level);  // which has been checked
   gpr_set_log_function(LogFromGrpc);
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);  // as HandshakeLog needs

@@ -288,6 +288,12 @@ void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->capture_default_str()
       ->type_name("LEVEL")
       ->group("Operation");
+  app.add_option("--log-format", options->log_format,
+                 "text: key=value; json: an object a line, with the same keys")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT")
+      ->group("Operation");
 }
 
 absl::Status CheckSecurity(const SecurityOptions& options) {

@@ -38,6 +38,7 @@ struct ServerOptions {
   double lame_duck_seconds = 5;           // of answering as NOT_SERVING, after SIGTERM
   double grace_seconds = 30;              // for running solves, after that
   std::string log_level = "info";
+  std::string log_format = "text";  // or "json"
   std::string config_file;  // that these come from in part; empty: none
   LogObserver::Options log = {.client_lines_per_second = 20, .hit_share = 0.01};
 };

@@ -10,11 +10,13 @@
 #include <mutex>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
 #include "proto/service/origin.h"
 #include "server/events/rejection.h"
 #include "server/observe/log_writer.h"
@@ -26,13 +28,71 @@
 namespace stowage {
 namespace {
 
-constexpr const char* kPattern = "time=%Y-%m-%dT%H:%M:%S.%f%z level=%l %v";
+LogFormat format = LogFormat::kText;  // written by SetLogFormat() alone
+
+const char* Pattern() {
+  if (format == LogFormat::kText) return "time=%Y-%m-%dT%H:%M:%S.%f%z level=%l %v";
+  return R"({"time":"%Y-%m-%dT%H:%M:%S.%f%z","level":"%l",%v})";
+}
+
+// The value as it is where it is one plain word, else quoted, with control characters escaped: a
+// caller's text can neither begin a new line nor add a field.
+std::string TextField(const std::string& shown) {
+  const bool plain = !shown.empty() && std::all_of(shown.begin(), shown.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '"' && c != '=' && c != '\\';
+  });
+  return plain ? shown : absl::StrCat("\"", absl::CHexEscape(shown), "\"");
+}
+
+// A JSON string, or a number where the key is one of kNumbers; bytes that are no UTF-8 are
+// replaced.
+std::string JsonField(absl::string_view key, const std::string& shown) {
+  // Of these keys the program makes the values itself.
+  static constexpr absl::string_view kNumbers[] = {"count",
+                                                   "grace_seconds",
+                                                   "measured_peak_bytes",
+                                                   "measured_seconds",
+                                                   "peak_error",
+                                                   "predicted_peak_bytes",
+                                                   "predicted_seconds",
+                                                   "queue_seconds",
+                                                   "seconds",
+                                                   "signal",
+                                                   "solve_seconds",
+                                                   "stages",
+                                                   "suppressed_of_all",
+                                                   "threads",
+                                                   "time_error"};
+  if (absl::c_linear_search(kNumbers, key)) {
+    const nlohmann::json number = nlohmann::json::parse(shown, nullptr, /*allow_exceptions=*/false);
+    if (number.is_number()) return number.dump();
+  }
+  return nlohmann::json(shown).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Keys and events are the program's own; only values may come from a caller. Long values are
+// shortened.
+std::string Line(absl::string_view event, const std::vector<LogField>& fields) {
+  constexpr size_t kMaxBytes = 2048;
+  const bool is_json = format == LogFormat::kJson;
+  std::string line =
+      is_json ? absl::StrCat("\"event\":\"", event, "\"") : absl::StrCat("event=", event);
+  for (const auto& [key, value] : fields) {
+    const std::string shown = Shortened(value, kMaxBytes);
+    if (is_json) {
+      absl::StrAppend(&line, ",\"", key, "\":", JsonField(key, shown));
+    } else {
+      absl::StrAppend(&line, " ", key, "=", TextField(shown));
+    }
+  }
+  return line;
+}
 
 std::string DroppedLine(int64_t lines) {
   spdlog::memory_buf_t text;
-  const std::string message = absl::StrCat("event=log_lines_dropped count=", lines);
+  const std::string message = Line("log_lines_dropped", {{"count", absl::StrCat(lines)}});
   const spdlog::details::log_msg line("stowage", spdlog::level::warn, message);
-  spdlog::pattern_formatter(kPattern).format(line, text);
+  spdlog::pattern_formatter(Pattern()).format(line, text);
   return {text.data(), text.size()};
 }
 
@@ -56,7 +116,7 @@ class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
 // Never destroyed, as the writer.
 spdlog::logger* NewLogger() {
   auto* made = new spdlog::logger("stowage", std::make_shared<WriterSink>());
-  made->set_pattern(kPattern);
+  made->set_pattern(Pattern());
   return made;
 }
 
@@ -85,24 +145,6 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::info;
 }
 
-// The value as it is where it is one plain word, else quoted, with control characters escaped: a
-// caller's text can neither begin a new line nor add a field. Long values are shortened.
-std::string Field(absl::string_view value) {
-  constexpr size_t kMaxBytes = 2048;
-  const std::string shown = Shortened(value, kMaxBytes);
-  const bool plain = !shown.empty() && std::all_of(shown.begin(), shown.end(), [](char c) {
-    return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '"' && c != '=' && c != '\\';
-  });
-  return plain ? shown : absl::StrCat("\"", absl::CHexEscape(shown), "\"");
-}
-
-// Keys and events are the program's own; only values may come from a caller.
-std::string Line(absl::string_view event, const std::vector<LogField>& fields) {
-  std::string line = absl::StrCat("event=", event);
-  for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", Field(value));
-  return line;
-}
-
 std::string Seconds(double value) { return absl::StrFormat("%.6f", value); }
 
 }  // namespace
@@ -119,6 +161,12 @@ absl::Status SetLogLevel(absl::string_view level) {
   absl::Status checked = CheckLogLevel(level);
   if (checked.ok()) Logger().set_level(spdlog::level::from_str(std::string(level)));
   return checked;
+}
+
+void SetLogFormat(LogFormat chosen) {
+  format = chosen;
+  Logger().set_pattern(Pattern());
+  LoggerOfAll().set_pattern(Pattern());
 }
 
 void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields) {
@@ -139,12 +187,18 @@ void FlushLog() {
 
 // In a handler of signals nothing but write() is safe: neither the time nor the other lines' locks.
 void LogAbort() {
+  static const std::string* const line = [] {  // never freed, as the writer
+    const std::string text =
+        Line("aborted", {{"message", "the process got no memory from the system, or met a bug"},
+                         {"remedy",
+                          "raise its memory limit, or lower --solve-memory, --request-memory or "
+                          "--cache-memory; else report it with the lines above"}});
+    return new std::string(format == LogFormat::kJson
+                               ? absl::StrCat("{\"level\":\"error\",", text, "}\n")
+                               : absl::StrCat("level=error ", text, "\n"));
+  }();
   std::signal(SIGABRT, [](int signal) {
-    constexpr absl::string_view kLine =
-        "level=error event=aborted message=\"the process got no memory from the system, or met a "
-        "bug\" remedy=\"raise its memory limit, or lower --solve-memory, --request-memory or "
-        "--cache-memory; else report it with the lines above\"\n";
-    (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
+    (void)!write(STDERR_FILENO, line->data(), line->size());
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   });

@@ -1,5 +1,6 @@
-// Structured logs: one line an event, `key=value` pairs after the time and the level, on standard
-// error. Values with spaces or quotes are quoted. Nobody waits for who reads them (log_writer.h).
+// Structured logs: one line an event on standard error, `key=value` pairs after the time and the
+// level, where values with spaces or quotes are quoted, or one JSON object with the same keys.
+// Nobody waits for who reads them (log_writer.h).
 // The only user of the logging library.
 #ifndef STOWAGE_SERVER_OBSERVE_LOG_H_
 #define STOWAGE_SERVER_OBSERVE_LOG_H_
@@ -24,11 +25,16 @@ namespace stowage {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
+enum class LogFormat { kText, kJson };
+
 using LogField = std::pair<absl::string_view, std::string>;
 
 // Errors: INVALID_ARGUMENT for a level that is none of debug, info, warning, error.
 absl::Status CheckLogLevel(absl::string_view level);
 absl::Status SetLogLevel(absl::string_view level);
+
+// Before the first line.
+void SetLogFormat(LogFormat format);
 
 // Thread-safe. `event` is one word without spaces: Log(kInfo, "serving", {{"address", address}}).
 void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields);

@@ -51,6 +51,7 @@ constexpr Case kCases[] = {
     {"help_experiment", "stowage experiment --help"},
     {"help_load", "stowage load --help"},
     {"help_top", "stowage top --help"},
+    {"help_admit", "stowage admit --help"},
     {"help_simulate", "stowage simulate --help"},
     {"help_view", "stowage view --help"},
     {"help_solvers", "stowage solvers --help"},
