@@ -234,6 +234,7 @@ void Engine::FindSetting(std::shared_ptr<const ExportRequest> request, double ma
   if (!begun.ok()) return done(begun);
   const int64_t count = SettingsToTry(*request);
   const int64_t steps = 3 * int64_t{request->chain.length()};
+  const int64_t bytes = BytesOf(request->chain);  // of the layers, a chain of their own
   using Job = PlainJob<TargetPlan>;
   const std::shared_ptr<Job> job(new Job{
       [this, request = std::move(request), max_seconds, deadline = caller.deadline](
@@ -250,8 +251,10 @@ void Engine::FindSetting(std::shared_ptr<const ExportRequest> request, double ma
       resources_.stop_all.get_token(),
       /*held=*/{},
       std::move(done)});
+  Work work = WorkOf(job, caller);
+  work.bytes = bytes;
   const absl::Status added =
-      resources_.AddSimulations(count, steps, caller.limits, WorkOf(job, caller));
+      resources_.AddSimulations(count, steps, caller.limits, std::move(work));
   if (added.ok()) return;
   job->done(added);
   pending_.Finish();

@@ -71,7 +71,7 @@ absl::Status EngineResources::AddSimulations(int64_t count, int64_t steps,
   constexpr int64_t kQuickSteps = 10'000;
   constexpr int64_t kBytesOfStep = 256;  // in the timeline and the response
   if (count <= kQuickSteps / steps) return quick.Add(std::move(work)).status();
-  work.bytes = std::min(options.solve_bytes, steps * kBytesOfStep);
+  work.bytes = std::min(options.solve_bytes, work.bytes + steps * kBytesOfStep);
   work.max_of_client = limits.solves;
   return solves.Add(std::move(work)).status();
 }

@@ -52,8 +52,8 @@ struct EngineResources {
   // Whether a solve that takes `bytes` is expected to take milliseconds.
   static bool IsShort(const SolveRequest& request, int64_t bytes);
   // Queues simulations, one after the other, of so many steps, operations and stages: short ones on
-  // a quick thread, long ones where solves run, within the client's limit of them. Errors: those of
-  // WorkQueue::Add().
+  // a quick thread, long ones where solves run, within the client's limit of them and with the
+  // memory of the steps beside that of `work`. Errors: those of WorkQueue::Add().
   absl::Status AddSimulations(int64_t count, int64_t steps, const ClientLimits& limits, Work work);
   // What a solver may use until `stop` is set.
   SolveContext ContextFor(std::stop_token stop);

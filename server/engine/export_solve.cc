@@ -131,8 +131,9 @@ void SolveAndExport(Engine& engine, SolveRequest request,
                     std::shared_ptr<SolveListener> listener) {
   if (const absl::Status begun = engine.BeginParts(); !begun.ok()) return listener->Done(begun);
   caller.is_part = true;
-  absl::StatusOr<RequestBytes::Hold> held =
-      engine.request_bytes().Take(BytesOf(request), caller.client);
+  // The request's own chain, in whose place come the layers once its solve has it.
+  const int64_t bytes = BytesOf(request.chain) + BytesOf(exported->chain);
+  absl::StatusOr<RequestBytes::Hold> held = engine.request_bytes().Take(bytes, caller.client);
   if (!held.ok()) {
     listener->Done(held.status());
     return engine.EndParts();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -21,10 +22,26 @@ int64_t HeapBytes(const std::string& text) {
   return text.capacity() > inside ? static_cast<int64_t>(text.capacity()) : 0;
 }
 
-int64_t BytesOf(const Chain& chain) {
-  auto bytes = static_cast<int64_t>(chain.stages.capacity() * sizeof(Stage));
+int64_t HeapBytes(const std::vector<std::string>& texts) {
+  auto bytes = static_cast<int64_t>(texts.capacity() * sizeof(std::string));
+  for (const std::string& text : texts) bytes += HeapBytes(text);
+  return bytes;
+}
+
+int64_t HeapBytes(const Stage& stage) {
+  int64_t bytes = HeapBytes(stage.name) + HeapBytes(stage.fusion_group) +
+                  static_cast<int64_t>(stage.save_options.capacity() * sizeof(SaveOption));
+  for (const SaveOption& option : stage.save_options) {
+    bytes += HeapBytes(option.name) + HeapBytes(option.kept) + HeapBytes(option.rerun);
+  }
+  return bytes;
+}
+
+// Of the rounded instance, which has no names, but as many stages and options.
+int64_t InstanceBytes(const Chain& chain) {
+  auto bytes = static_cast<int64_t>(chain.stages.size() * sizeof(Stage));
   for (const Stage& stage : chain.stages) {
-    bytes += HeapBytes(stage.name) + HeapBytes(stage.fusion_group);
+    bytes += static_cast<int64_t>(stage.save_options.size() * sizeof(SaveOption));
   }
   return bytes;
 }
@@ -103,10 +120,14 @@ void RequestBytes::Hold::Release() {
   totals_ = nullptr;
 }
 
+int64_t BytesOf(const Chain& chain) {
+  auto bytes = static_cast<int64_t>(chain.stages.capacity() * sizeof(Stage));
+  for (const Stage& stage : chain.stages) bytes += HeapBytes(stage);
+  return bytes;
+}
+
 int64_t BytesOf(const SolveRequest& request) {
-  // The instance has no names, but as many stages.
-  return kFixedBytes + BytesOf(request.chain) +
-         static_cast<int64_t>(request.chain.stages.size() * sizeof(Stage));
+  return kFixedBytes + BytesOf(request.chain) + InstanceBytes(request.chain);
 }
 
 int64_t BytesOf(const FrontierRequest& request) {

@@ -54,7 +54,9 @@ class RequestBytes {
   const std::shared_ptr<Totals> totals_;
 };
 
-// What a request takes in the engine, approximately: a solve's with its rounded instance.
+// What a chain takes, with its names and ways to save, and what a request takes in the engine,
+// approximately: a solve's with its rounded instance.
+int64_t BytesOf(const Chain& chain);
 int64_t BytesOf(const SolveRequest& request);
 int64_t BytesOf(const FrontierRequest& request);
 int64_t BytesOf(const SimulateRequest& request);

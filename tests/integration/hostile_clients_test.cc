@@ -215,6 +215,50 @@ TEST_F(UnreadResponses, AreLimited) {
   ExpectAllIsGivenBack(300);
 }
 
+class LargeExports : public HostileClients {
+ protected:
+  LargeExports()
+      : HostileClients({"--client-rate", "0", "--solve-memory", "64MiB", "--all-solves-memory",
+                        "128MiB", "--request-memory", "256MiB", "--cache-memory", "16MiB"}) {}
+};
+
+// Each tries 10,000 settings or more, and then solves; its ways to save take most of its memory.
+TEST_F(LargeExports, AtOnceTakeNoMoreThanRequestsAndSolvesMay) {
+  constexpr int kExports = 16;
+  constexpr int kStages = 10'000;
+  constexpr int kNames = 40;
+  v1::SolveRequest large = LongSolveRequest(kStages, int64_t{500} << 30);
+  for (v1::Stage& stage : *large.mutable_chain()->mutable_stages()) {
+    v1::SaveOption& option = *stage.add_save_options();
+    option.set_saved_bytes(stage.saved_bytes());
+    option.set_backward_seconds(stage.backward_seconds());
+    for (int name = 0; name < kNames; ++name) option.add_kept("a name of a module");
+  }
+  large.set_export_for("megatron");
+  large.mutable_options()->set_time_budget_seconds(1);
+  std::vector<std::future<grpc::Status>> exports;
+  for (int i = 0; i < kExports; ++i) {
+    exports.push_back(std::async(std::launch::async, [&, i] {
+      v1::SolveRequest request = large;
+      request.mutable_platform()->set_memory_bytes(large.platform().memory_bytes() + i);
+      v1::SolveResponse response;
+      return Remote(server_.address()).Solve(request, &response);
+    }));
+  }
+  int answered = 0;
+  for (std::future<grpc::Status>& each : exports) {
+    const grpc::Status status = each.get();
+    if (status.ok()) {
+      ++answered;
+    } else {
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << Text(status);
+    }
+  }
+  EXPECT_GE(answered, 1);
+  EXPECT_LE(OfProcess(server_, "VmHWM") >> 10, 900 + SlackBytes() / kMiB);
+  ExpectAllIsGivenBack(250);
+}
+
 TEST_F(HostileClients, AMessageOfSixtyFourMebibytesIsRefusedUnread) {
   std::vector<std::future<grpc::Status>> senders;
   senders.reserve(4);

@@ -88,6 +88,17 @@ TEST_F(ExportSolveTest, CountsAmongTheSolvesOfItsClient) {
   EXPECT_THAT(busy->Wait(), Fails(absl::StatusCode::kCancelled, HasSubstr("caller")));
 }
 
+TEST_F(ExportSolveTest, CountsTheChainOfItsLayersAsMemoryOfSolves) {
+  // Tries 20,000 settings, which takes minutes.
+  SolveRequest request = {EqualChain(10'000), Memory(100'000'000), "store_all", {}};
+  for (Stage& stage : request.chain.stages) stage.name = std::string(1000, 'x');
+  const ListenerPtr listener = SendExport("megatron", request, {.stop = stops_[0].get_token()});
+  WaitUntilRunning(1);
+  EXPECT_GE(engine_.stats().solves.running_bytes, BytesOf(request.chain));
+  stops_[0].request_stop();
+  EXPECT_THAT(listener->Wait(), Fails(absl::StatusCode::kCancelled, HasSubstr("caller")));
+}
+
 TEST_F(ExportSolveTest, AnswersWithTheBestPlanSoFarWhenTimeRunsOut) {
   // Tries 20,000 settings, which takes far longer than the budget.
   SolveRequest request = {EqualChain(10'000), Memory(100'000'000), "store_all", {}};

@@ -99,5 +99,18 @@ TEST(RequestBytes, StagesWithoutContentCountAsMuchAsOthers) {
   EXPECT_GE(BytesOf(simulate), static_cast<int64_t>(1000 * sizeof(Operation)));
 }
 
+TEST(RequestBytes, WaysToSaveCountWithTheirNames) {
+  Chain chain = EqualChain(10);
+  const int64_t without = BytesOf(chain);
+  for (Stage& stage : chain.stages) {
+    stage.save_options.assign(
+        5, {.name = std::string(100, 'n'), .kept = {std::string(100, 'k'), "k"}});
+  }
+  const auto of_option = static_cast<int64_t>(sizeof(SaveOption) + 2 * sizeof(std::string) + 200);
+  EXPECT_GE(BytesOf(chain), without + 50 * of_option);
+  EXPECT_GE(BytesOf(SolveRequest{chain, {}, "", {}}),
+            BytesOf(chain) + 50 * static_cast<int64_t>(sizeof(SaveOption)));
+}
+
 }  // namespace
 }  // namespace stowage
