@@ -25,6 +25,12 @@ struct CallTotals {
   int64_t ended_answer_bytes = 0;  // of those, of calls that have ended
 };
 
+// Of one connection, since it began: streams that its client began, calls or not.
+struct StreamTotals {
+  int64_t begun = 0;
+  int64_t ended = 0;  // of those, that no longer hold memory
+};
+
 // Thread-safe.
 class ConnectionAccount {
  public:

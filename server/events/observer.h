@@ -80,7 +80,7 @@ struct RefusedConnection {
 // Why a connection is cut off while it is served, in a word: see net/connection_governor.h.
 inline constexpr const char* kCutNoCalls = "no_calls";  // it sends much of which no call comes
 inline constexpr const char* kCutControl = "control";   // it asks for PING and SETTINGS answers
-inline constexpr const char* kCutResets = "resets";     // it begins calls and abandons them
+inline constexpr const char* kCutResets = "resets";     // it begins calls for nothing
 
 struct CutConnection {
   std::string reason;  // one of the above

@@ -18,6 +18,8 @@ constexpr double kForgivenReceivedBytes = 256 << 10;
 constexpr double kForgivenSentBytes = 32 << 10;
 constexpr double kForgivenAbandoned = 500;
 constexpr double kForgivenStreams = 100;  // malformed, say, so that they never become calls
+// A connection holds as much memory as so many streams.
+constexpr double kFewStreams = 2;
 // Of answers whose calls have ended no more than this is still to be sent.
 constexpr double kMaxUnsentBytes = 128 << 20;
 
@@ -111,6 +113,7 @@ std::vector<ConnectionGovernor::Verdict> ConnectionGovernor::Judge(Clock::time_p
     }
   }
   Reduce(now, &verdicts);
+  ReduceStreams(now, &verdicts);
   return verdicts;
 }
 
@@ -128,6 +131,39 @@ void ConnectionGovernor::Reduce(Clock::time_point now, std::vector<Verdict>* ver
     if (sum <= limit) return;
     sum -= bytes;
     CutOff(id, kCutNoCalls, now, verdicts);
+  }
+}
+
+double ConnectionGovernor::StreamsBeyondFew(const Connection& connection) {
+  const auto arriving = static_cast<double>(connection.last.arriving);
+  return std::max(0.0, std::max(arriving, connection.waiting) - kFewStreams);
+}
+
+void ConnectionGovernor::ReduceStreams(Clock::time_point now, std::vector<Verdict>* verdicts) {
+  const auto limit = static_cast<double>(limits_.all_streams);
+  double sum = 0;
+  for (const auto& [id, connection] : connections_) sum += StreamsBeyondFew(connection);
+  if (sum <= limit) return;
+  struct Host {
+    double streams = 0;
+    std::vector<int> ids;
+  };
+  absl::flat_hash_map<std::string, Host> hosts;
+  for (const auto& [id, connection] : connections_) {
+    const double streams = StreamsBeyondFew(connection);
+    if (streams == 0) continue;
+    Host& host = hosts[connection.host];
+    host.streams += streams;
+    host.ids.push_back(id);
+  }
+  std::vector<Host> largest;
+  for (auto& [name, host] : hosts) largest.push_back(std::move(host));
+  std::sort(largest.begin(), largest.end(),
+            [](const Host& one, const Host& other) { return one.streams > other.streams; });
+  for (const Host& host : largest) {
+    if (sum <= limit) return;
+    sum -= host.streams;
+    for (const int id : host.ids) CutOff(id, kCutResets, now, verdicts);
   }
 }
 

@@ -18,8 +18,9 @@ namespace stowage {
 struct ConnectionFigures {
   int64_t received_bytes = 0;  // by the system, TLS included
   int64_t sent_bytes = 0;
-  int64_t streams = 0;  // that the client began, calls or not
-  CallTotals calls;     // as they were before the others were looked at
+  int64_t streams = 0;   // that the client began, calls or not
+  int64_t arriving = 0;  // of those, that hold memory and are no calls
+  CallTotals calls;      // as they were before the others were looked at
 };
 
 // Compares what a connection received and sent with what its calls account for. Nothing is parsed,
@@ -44,6 +45,10 @@ class ConnectionGovernor {
     // 1,000 at a time, but those that were reset no longer count among them.
     int64_t streams = 1200;
     int64_t calls = 2000;
+    // Streams that are no calls, of all connections together, but for two of each: those that hold
+    // memory, or those that were begun lately where these are more. gRPC takes 20 KB for one and
+    // 0.1 ms to end it, and all may end at once. Beyond it the hosts with the most are cut off.
+    int64_t all_streams = 2000;
     // Calls that their caller abandoned, beyond those that were answered and those forgiven.
     int64_t abandoned = 3000;
   };
@@ -92,6 +97,10 @@ class ConnectionGovernor {
   void CutOff(int id, const char* reason, Clock::time_point now, std::vector<Verdict>* verdicts);
   // Cuts off those with the most unexplained bytes until the sum of all is within the limit.
   void Reduce(Clock::time_point now, std::vector<Verdict>* verdicts);
+  // Cuts off the connections with streams that are no calls, of the hosts that have the most,
+  // likewise.
+  void ReduceStreams(Clock::time_point now, std::vector<Verdict>* verdicts);
+  static double StreamsBeyondFew(const Connection& connection);
   void Bar(const std::string& host, Clock::time_point now);
 
   const Limits limits_;

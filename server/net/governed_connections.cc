@@ -22,12 +22,19 @@ constexpr milliseconds kPause{3};
 // While nothing has been received for so long.
 constexpr milliseconds kIdlePause{20};
 constexpr milliseconds kIdle{1000};
-// The looks take a fiftieth of a processor at most.
+// The looks take a fiftieth of a processor at most, and counting streams a quarter: it is done
+// where a flood would take all of them.
 constexpr int kShare = 50;
+constexpr int kCountingShare = 4;
 
 // Counting the streams of a connection takes 25 microseconds; a reset stream takes 28 bytes.
 constexpr int kMaxCounted = 50;
 constexpr int64_t kCountedBytes = 4096;
+// Streams that ended without a call, and bring no bytes, are noticed so late.
+constexpr std::chrono::seconds kCountedAgain{1};
+// A call's headers have no less, and its message takes a sixteenth more with framing.
+constexpr int64_t kHeaderBytes = 64;
+constexpr int64_t kFramingShare = 16;
 
 // Of the calling thread.
 double CpuSeconds() {
@@ -71,6 +78,11 @@ bool GovernedConnections::Read(int fd, Connection& connection) {
   figures.received_bytes = static_cast<int64_t>(info.tcpi_bytes_received);
   connection.read_bytes = figures.received_bytes - unread;
   figures.sent_bytes = static_cast<int64_t>(info.tcpi_bytes_sent - info.tcpi_bytes_retrans);
+  // Calls that have begun since are streams that were arriving then, and beyond those new ones.
+  const int64_t arriving =
+      connection.counted_arriving - (figures.calls.begun - connection.counted_calls.begun);
+  figures.arriving = std::max<int64_t>(arriving, 0);
+  figures.streams = connection.counted_streams + std::max<int64_t>(-arriving, 0);
   return true;
 }
 
@@ -85,14 +97,36 @@ void GovernedConnections::Add(int fd, const Peer& peer) {
   last_received_ = Clock::now();
 }
 
-void GovernedConnections::CountStreams() {
+// What calls account for has brought no other streams.
+bool GovernedConnections::IsToBeCounted(const Connection& connection, Clock::time_point now) {
+  const CallTotals& calls = connection.figures.calls;
+  const int64_t message_bytes = calls.request_bytes - connection.counted_calls.request_bytes;
+  const int64_t explained = message_bytes + message_bytes / kFramingShare +
+                            kHeaderBytes * (calls.begun - connection.counted_calls.begun);
+  if (connection.read_bytes - connection.counted_bytes - explained >= kCountedBytes) return true;
+  return connection.figures.arriving > 0 && now >= connection.counted + kCountedAgain;
+}
+
+void GovernedConnections::CountStreams(const StreamTotals& streams, Connection& connection,
+                                       Clock::time_point now) {
+  ConnectionFigures& figures = connection.figures;
+  const int64_t open = streams.begun - streams.ended;
+  figures.streams = std::max(figures.streams, streams.begun);
+  figures.arriving = std::max<int64_t>(open - (figures.calls.begun - figures.calls.ended), 0);
+  connection.counted_bytes = connection.read_bytes;
+  connection.counted_streams = figures.streams;
+  connection.counted_arriving = figures.arriving;
+  connection.counted_calls = figures.calls;
+  connection.counted = now;
+}
+
+void GovernedConnections::CountStreams(Clock::time_point now) {
   int left = kMaxCounted;
   const auto count = [&](auto begin, auto end) {
     for (auto each = begin; each != end && left > 0; ++each) {
       auto& [fd, connection] = *each;
-      if (connection.read_bytes < connection.counted_bytes + kCountedBytes) continue;
-      connection.counted_bytes = connection.read_bytes;
-      connection.figures.streams = streams_of_(connection.peer);
+      if (!IsToBeCounted(connection, now)) continue;
+      CountStreams(streams_of_(connection.peer), connection, now);
       last_counted_ = fd;
       --left;
     }
@@ -116,7 +150,9 @@ std::vector<CutConnection> GovernedConnections::CutOffFlooders(Clock::time_point
     governor_.Remove(fd);
     connections_.erase(each);
   }
-  CountStreams();
+  const double counting_seconds = CpuSeconds();
+  CountStreams(now);
+  counting_seconds_ = CpuSeconds() - counting_seconds;
   for (const auto& [fd, connection] : connections_) {
     governor_.Update(fd, connection.figures, now);
   }
@@ -128,13 +164,14 @@ std::vector<CutConnection> GovernedConnections::CutOffFlooders(Clock::time_point
     accounts_.Close(found->second.peer, *found->second.account);
     connections_.erase(found);
   }
-  spent_seconds_ = CpuSeconds() - begin_seconds;
+  looking_seconds_ = CpuSeconds() - begin_seconds - counting_seconds_;
   return cut;
 }
 
 milliseconds GovernedConnections::Pause(Clock::time_point now) const {
   const milliseconds least = now - last_received_ < kIdle ? kPause : kIdlePause;
-  return std::max(least, milliseconds(static_cast<int64_t>(1e3 * kShare * spent_seconds_)));
+  const double seconds = kShare * looking_seconds_ + kCountingShare * counting_seconds_;
+  return std::max(least, milliseconds(static_cast<int64_t>(1e3 * seconds)));
 }
 
 }  // namespace stowage

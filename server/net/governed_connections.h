@@ -25,8 +25,8 @@ class GovernedConnections {
  public:
   using Clock = ConnectionGovernor::Clock;
 
-  // How many streams the client has begun on its connection (Peer::text) so far.
-  using StreamsOf = std::function<int64_t(const std::string& peer)>;
+  // Of the streams of a connection (Peer::text) so far.
+  using StreamsOf = std::function<StreamTotals(const std::string& peer)>;
 
   // Opens and closes accounts in `accounts`, which it borrows.
   GovernedConnections(const ConnectionGovernor::Limits& limits, ConnectionAccounts& accounts,
@@ -52,12 +52,21 @@ class GovernedConnections {
     std::shared_ptr<ConnectionAccount> account;
     ConnectionFigures figures = {};  // last
     int64_t read_bytes = 0;          // by gRPC
-    int64_t counted_bytes = 0;       // read when its streams were counted
+    // When its streams were counted, and what there was then.
+    Clock::time_point counted = {};
+    int64_t counted_bytes = 0;  // read
+    int64_t counted_streams = 0;
+    int64_t counted_arriving = 0;
+    CallTotals counted_calls = {};
   };
   // False: the connection is closed.
   static bool Read(int fd, Connection& connection);
-  // Of the connections that received something, a few, in turn.
-  void CountStreams();
+  // Whether its streams may be others than those that were counted.
+  static bool IsToBeCounted(const Connection& connection, Clock::time_point now);
+  static void CountStreams(const StreamTotals& streams, Connection& connection,
+                           Clock::time_point now);
+  // Of the connections that are to be counted, a few, in turn.
+  void CountStreams(Clock::time_point now);
 
   ConnectionGovernor governor_;
   ConnectionAccounts& accounts_;
@@ -65,7 +74,8 @@ class GovernedConnections {
   std::map<int, Connection> connections_;  // by descriptor
   int last_counted_ = -1;                  // descriptor of the connection
   Clock::time_point last_received_;        // when something was, by any
-  double spent_seconds_ = 0;               // processor time of the last look
+  double looking_seconds_ = 0;             // processor time of the last look, but for
+  double counting_seconds_ = 0;            // that of counting streams
 };
 
 }  // namespace stowage

@@ -58,14 +58,14 @@ std::string Admission::AddressOf(const grpc::CallbackServerContext& context) con
 }
 
 CountedCall Admission::Count(const grpc::CallbackServerContext& context,
-                             size_t request_bytes) const {
-  if (options_.accounts == nullptr) return {};
-  return {options_.accounts->Of(PeerText(context.peer())), static_cast<int64_t>(request_bytes)};
+                             std::optional<size_t> request_bytes) const {
+  if (options_.accounts == nullptr || !request_bytes.has_value()) return {};
+  return {options_.accounts->Of(PeerText(context.peer())), static_cast<int64_t>(*request_bytes)};
 }
 
 // A caller whose token is refused is its address, so that guesses are limited, too.
 AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context,
-                                   size_t request_bytes) const {
+                                   std::optional<size_t> request_bytes) const {
   AdmittedCaller caller{.counted = Count(context, request_bytes)};
   if (options_.authenticate) {
     const auto given = context.client_metadata().find("authorization");
@@ -83,11 +83,12 @@ AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context,
   return caller;
 }
 
-AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context, size_t request_bytes) {
+AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context,
+                                std::optional<size_t> request_bytes) {
   AdmittedCaller caller = Identify(context, request_bytes);
   const std::optional<double> wait =
       rate_.Refuses(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second,
-                    1 + static_cast<double>(request_bytes) / kBytesInACall);
+                    1 + static_cast<double>(request_bytes.value_or(0)) / kBytesInACall);
   if (!wait.has_value()) return caller;
   caller.status = AboveItsRate(caller.client, *wait);
   caller.delay_seconds = kDelaySeconds;

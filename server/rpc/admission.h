@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "server/engine/client_limits.h"
 #include "server/engine/connection_accounts.h"
 #include "server/rpc/caller_address.h"
@@ -34,6 +36,11 @@ struct AdmittedCaller {
   CountedCall counted = {};  // on its connection, as long as this lives
 };
 
+// Nullopt: its caller has ended the call without a request, or has left before one came.
+inline std::optional<size_t> RequestLength(const grpc::ByteBuffer& request) {
+  return request.Valid() ? std::optional(request.Length()) : std::nullopt;
+}
+
 // Decides for every call. Thread-safe.
 class Admission {
  public:
@@ -51,9 +58,11 @@ class Admission {
   // Status: UNAUTHENTICATED without a valid token; RESOURCE_EXHAUSTED above the client's rate. The
   // latter is sent after `delay_seconds`: a client that calls again and again, whatever it is
   // answered, would take the processor from the others.
-  // Counts the call on its connection. `request_bytes`: a large request costs as much as several
-  // small ones, and counts as such.
-  AdmittedCaller Admit(const grpc::CallbackServerContext& context, size_t request_bytes);
+  // Counts the call on its connection, but one without a request: there it is a stream that was
+  // begun for nothing. `request_bytes`: a large request costs as much as several small ones, and
+  // counts as such.
+  AdmittedCaller Admit(const grpc::CallbackServerContext& context,
+                       std::optional<size_t> request_bytes);
 
   // Counts the messages in the request of an admitted call, such as stages, beyond what its bytes
   // count already: small ones cost as much to read as others.
@@ -69,8 +78,10 @@ class Admission {
  private:
   // The caller's host, or its proxy's word for it.
   std::string AddressOf(const grpc::CallbackServerContext& context) const;
-  CountedCall Count(const grpc::CallbackServerContext& context, size_t request_bytes) const;
-  AdmittedCaller Identify(const grpc::CallbackServerContext& context, size_t request_bytes) const;
+  CountedCall Count(const grpc::CallbackServerContext& context,
+                    std::optional<size_t> request_bytes) const;
+  AdmittedCaller Identify(const grpc::CallbackServerContext& context,
+                          std::optional<size_t> request_bytes) const;
 
   const Options options_;
   RateLimit rate_;

@@ -60,20 +60,24 @@ void BegunStreams::FindSockets() {
   max_sockets_ = std::max(max_sockets_, 2 * sockets_.size());
 }
 
-int64_t BegunStreams::Of(const std::string& peer) {
+StreamTotals BegunStreams::Of(const std::string& peer) {
   // Twice where an earlier connection of the peer has been closed.
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto found = sockets_.find(peer);
     if (found == sockets_.end()) {
       FindSockets();
       found = sockets_.find(peer);
-      if (found == sockets_.end()) return 0;
+      if (found == sockets_.end()) return {};
     }
     const Json socket = Take(grpc_channelz_get_socket(found->second));
-    if (!socket.is_discarded()) return NumberAt(socket, "/socket/data/streamsStarted");
+    if (!socket.is_discarded()) {
+      return {.begun = NumberAt(socket, "/socket/data/streamsStarted"),
+              .ended = NumberAt(socket, "/socket/data/streamsSucceeded") +
+                       NumberAt(socket, "/socket/data/streamsFailed")};
+    }
     sockets_.erase(found);
   }
-  return 0;
+  return {};
 }
 
 }  // namespace stowage

@@ -1,4 +1,4 @@
-// How many streams clients have begun on their connections, calls or not.
+// How many streams clients have begun on their connections, calls or not, and how many have ended.
 #ifndef STOWAGE_SERVER_RPC_BEGUN_STREAMS_H_
 #define STOWAGE_SERVER_RPC_BEGUN_STREAMS_H_
 
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "server/engine/connection_accounts.h"
 
 namespace stowage {
 
@@ -15,7 +16,7 @@ namespace stowage {
 class BegunStreams {
  public:
   // `peer`: as PeerText() has it. 0: gRPC does not know the connection yet. 25 microseconds.
-  int64_t Of(const std::string& peer);
+  StreamTotals Of(const std::string& peer);
 
  private:
   // Learns the ids of connections that are new, or of all where many have been closed.

@@ -19,13 +19,14 @@
 
 namespace stowage {
 
-// A reactor that is counted in its client's rate and on its connection, and is refused late like
-// other calls. Deletes itself when gRPC is done with it. Borrows all that it is given.
+// A reactor that is counted in its client's rate and on its connection as Admission has it, and is
+// refused late like other calls. Deletes itself when gRPC is done with it. Borrows all that it is
+// given.
 template <typename Reactor>
 class BriefCall : public Reactor {
  protected:
   BriefCall(grpc::CallbackServerContext& context, Admission& admission, DelayedRefusals& refusals,
-            size_t request_bytes = 0)
+            std::optional<size_t> request_bytes)
       : context_(context),
         admission_(admission),
         refusals_(refusals),

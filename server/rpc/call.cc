@@ -67,7 +67,7 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
       request_bytes_(*environment.request_bytes),
       limits_(environment.limits),
       version_(environment.version),
-      admitted_(environment.admission.Admit(context, request.Length())),
+      admitted_(environment.admission.Admit(context, RequestLength(request))),
       deadline_(context.deadline()) {
   record_.method = method;
   record_.id = IdOf(context);

@@ -32,7 +32,7 @@ class HealthService::Checking final : public BriefCall<grpc::ServerUnaryReactor>
  public:
   Checking(HealthService& service, grpc::CallbackServerContext& context,
            const grpc::ByteBuffer& bytes, grpc::ByteBuffer* out)
-      : BriefCall(context, service.admission_, service.refusals_, bytes.Length()) {
+      : BriefCall(context, service.admission_, service.refusals_, RequestLength(bytes)) {
     if (!EndsAsRefused()) EndWith(Answer(service, bytes, out));
   }
 
@@ -56,7 +56,7 @@ class HealthService::Watching final : public BriefCall<grpc::ServerWriteReactor<
  public:
   Watching(HealthService& service, grpc::CallbackServerContext& context,
            const grpc::ByteBuffer& bytes)
-      : BriefCall(context, service.admission_, service.refusals_, bytes.Length()),
+      : BriefCall(context, service.admission_, service.refusals_, RequestLength(bytes)),
         service_(service) {
     if (EndsAsRefused()) return;
     HealthCheckRequest request;

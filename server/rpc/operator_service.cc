@@ -73,7 +73,7 @@ grpc::ServerUnaryReactor* OperatorService::Act(const RawCall& call, OperatorActi
                                                google::protobuf::Message* request,
                                                const google::protobuf::Message& response,
                                                absl::FunctionRef<absl::Status()> act) {
-  const AdmittedCaller caller = parts_.admission.Admit(call.context, call.bytes.Length());
+  const AdmittedCaller caller = parts_.admission.Admit(call.context, RequestLength(call.bytes));
   const bool is_admitted = caller.status.ok();
   absl::Status& status = action->status;
   status = caller.status;

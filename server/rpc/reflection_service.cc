@@ -127,7 +127,7 @@ class ReflectionStream final
   ReflectionStream(grpc::CallbackServerContext& context,
                    const std::vector<const FileDescriptor*>& files, Admission& admission,
                    DelayedRefusals& refusals)
-      : BriefCall(context, admission, refusals), files_(files) {
+      : BriefCall(context, admission, refusals, /*request_bytes=*/0), files_(files) {
     if (!EndsAsRefused()) StartRead(&request_);
   }
 

@@ -8,7 +8,7 @@ namespace {
 class UnknownCall final : public BriefCall<grpc::ServerGenericBidiReactor> {
  public:
   UnknownCall(grpc::CallbackServerContext& context, Admission& admission, DelayedRefusals& refusals)
-      : BriefCall(context, admission, refusals) {
+      : BriefCall(context, admission, refusals, /*request_bytes=*/std::nullopt) {
     if (!EndsAsRefused()) EndWith(absl::UnimplementedError("the server has no such method"));
   }
 };

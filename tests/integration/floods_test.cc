@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -60,20 +62,26 @@ class HonestClient {
   // What failed.
   std::vector<std::string> Stop() {
     stop_ = true;
-    if (thread_.joinable()) thread_.join();
+    if (!thread_.joinable()) return failures_;
+    thread_.join();
+    std::cout << "longest wait " << longest_seconds_ << " s" << std::endl;
     return failures_;
   }
 
  private:
   void Ask() {
+    const auto begin = std::chrono::steady_clock::now();
     v1::SolveResponse response;
     const grpc::Status status = remote_.Solve(request_, &response);
     if (!status.ok()) failures_.push_back(Text(status));
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    longest_seconds_ = std::max(longest_seconds_, waited.count());
   }
 
   const Remote remote_;
   v1::SolveRequest request_ = SmallSolveRequest();
   std::vector<std::string> failures_;  // the thread's until it has ended
+  double longest_seconds_ = 0;         // likewise
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };
@@ -126,6 +134,36 @@ INSTANTIATE_TEST_SUITE_P(Http2, Floods,
                          testing::Values(Flood::kResets, Flood::kContinuations, Flood::kLongHeader,
                                          Flood::kPings, Flood::kSettings, Flood::kEmptyData),
                          testing::PrintToStringParamName());
+
+// 36,000 calls, none of which has a request; 20 KB each.
+TEST(HeldStreams, OfManyConnectionsAreCutOffWhileOthersAreServed) {
+  constexpr int kHosts = 4;
+  constexpr int kConnectionsOfHost = 10;
+  constexpr int kCalls = 900;
+  constexpr size_t kMetadataBytes = 7000;
+  ServerProcess server({"--client-rate", "0"});
+  HonestClient honest(server.address());
+  const int64_t before = MostKibibytes(server);
+  {
+    std::vector<std::future<std::vector<RawSocket>>> hosts;
+    for (int host = 0; host < kHosts; ++host) {
+      hosts.push_back(std::async(std::launch::async, [&server, host] {
+        std::vector<RawSocket> sockets;
+        for (int i = 0; i < kConnectionsOfHost; ++i) {
+          sockets.push_back(HoldCalls(server.address(), absl::StrCat("127.0.0.", 2 + host), kCalls,
+                                      kMetadataBytes));
+        }
+        return sockets;
+      }));
+    }
+    std::vector<std::vector<RawSocket>> held;
+    for (auto& each : hosts) held.push_back(each.get());
+    EXPECT_NE(server.WaitForLogLine({"event=connection_cut_off", "reason=resets"}), "");
+  }
+  EXPECT_THAT(honest.Stop(), testing::IsEmpty());
+  EXPECT_TRUE(Remote(server.address()).Answers());
+  EXPECT_LE(MostKibibytes(server), before + kMaxMoreKibibytes);
+}
 
 TEST(OpenCalls, HaveARateOfTheirOwn) {
   ServerProcess server;
@@ -181,6 +219,28 @@ TEST_F(LegitimateClients, MayHaveManyCallsOnAConnectionAndCancelThem) {
   WaitForMetric(server_, "stowage_solves_running", 1);
   for (const auto& solve : solves) solve->Cancel();
   for (const auto& solve : solves) (void)solve->Wait();
+}
+
+// Whose requests arrive slowly, on connections of their own and on one.
+TEST_F(LegitimateClients, MayHaveManyRequestsOnTheirWay) {
+  constexpr int kConnections = 300;
+  constexpr uint32_t kCallsOfOne = 500;
+  const std::string part = GrpcMessage("x", 1000);
+  std::vector<std::unique_ptr<RawGrpc>> clients;
+  for (int i = 0; i < kConnections; ++i) {
+    clients.push_back(std::make_unique<RawGrpc>(server_.address()));
+    for (const uint32_t stream : {1, 3}) {
+      clients.back()->Begin(stream, "Solve");
+      clients.back()->Send(stream, part, kPatience);
+    }
+  }
+  RawGrpc one(server_.address());
+  for (uint32_t call = 0; call < kCallsOfOne; ++call) {
+    one.Begin(2 * call + 1, "Solve");
+    one.Send(2 * call + 1, part, kPatience);
+  }
+  EXPECT_TRUE(one.Ping(kPatience));
+  for (const auto& client : clients) EXPECT_TRUE(client->Ping(kPatience));
 }
 
 TEST_F(LegitimateClients, MayPing) {

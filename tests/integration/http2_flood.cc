@@ -125,4 +125,21 @@ bool SendFlood(Flood flood, const std::string& address, const std::string& from,
   return socket.closed();
 }
 
+RawSocket HoldCalls(const std::string& address, const std::string& from, int calls,
+                    size_t metadata_bytes) {
+  // Its length takes two bytes beside the 127 that the first one holds.
+  const size_t rest = metadata_bytes - 127;
+  const std::string length = {0x7f, static_cast<char>(0x80 | (rest & 0x7f)),
+                              static_cast<char>(rest >> 7)};
+  const std::string headers = absl::StrCat(FirstHeaders(), absl::string_view("\0\1x", 3), length,
+                                           std::string(metadata_bytes, 'y'));
+  RawSocket socket(address, from);
+  bool is_open = socket.Send(Http2Preface());
+  for (int call = 0; call < calls && is_open; ++call) {
+    const auto stream = static_cast<uint32_t>(2 * call + 1);
+    is_open = socket.Send(Http2Frame(Http2::kHeaders, Http2::kEndHeaders, stream, headers));
+  }
+  return socket;
+}
+
 }  // namespace stowage

@@ -6,6 +6,8 @@
 #include <ostream>
 #include <string>
 
+#include "tests/integration/raw_client.h"
+
 namespace stowage {
 
 enum class Flood {
@@ -23,6 +25,12 @@ std::ostream& operator<<(std::ostream& out, Flood flood);
 // whether the server closed it. `from`: the address to connect from. Throws as RawSocket does.
 bool SendFlood(Flood flood, const std::string& address, const std::string& from, size_t max_bytes,
                std::chrono::milliseconds patience);
+
+// Begins so many calls over a connection of its own, each with metadata of so many bytes, and sends
+// no request. The connection is open until the result is destroyed, or the server closes it; then
+// fewer calls may have begun. Throws as RawSocket does.
+RawSocket HoldCalls(const std::string& address, const std::string& from, int calls,
+                    size_t metadata_bytes);
 
 }  // namespace stowage
 

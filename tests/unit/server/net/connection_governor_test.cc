@@ -122,6 +122,50 @@ TEST_F(ConnectionGovernorTest, TheLargestAreCutOffWhereAllTogetherAreTooMuch) {
   EXPECT_THAT(reasons, ElementsAre(kCutNoCalls)) << "the largest, until the others are within it";
 }
 
+// Held for as long as they like, or ended as fast as they come.
+TEST_F(ConnectionGovernorTest, StreamsOfManyHostsThatNeverBecomeCallsAreCutOff) {
+  for (const bool are_held : {true, false}) {
+    std::vector<int> ids;
+    for (int i = 0; i < 100; ++i) {
+      ids.push_back(i);
+      of_[i] = {};
+      Add(i, std::to_string(i / 2));
+    }
+    std::vector<std::string> reasons;
+    for (int tick = 0; tick < 100 && reasons.empty(); ++tick) {
+      for (const int id : ids) {
+        of_[id].streams += 2;
+        if (are_held) of_[id].arriving += 2;
+      }
+      reasons = Tick(ids);
+    }
+    ASSERT_FALSE(reasons.empty());
+    EXPECT_THAT(reasons, testing::Each(std::string(kCutResets)));
+    EXPECT_EQ(reasons.size() % 2, 0) << "all of a host";
+    for (const int id : ids) governor_.Remove(id);
+  }
+}
+
+TEST_F(ConnectionGovernorTest, OfManyStreamsTheHostsWithTheMostAreCutOff) {
+  Add(1, "honest");
+  Add(2, "flood");
+  Add(3, "flood");
+  of_[1].arriving = 900;
+  of_[2].arriving = of_[3].arriving = 600;
+  EXPECT_THAT(Tick({1, 2, 3}), ElementsAre(kCutResets, kCutResets));
+  EXPECT_FALSE(governor_.Bars("honest", now_));
+}
+
+TEST_F(ConnectionGovernorTest, OneCallOnItsWayOnEachOfManyConnectionsIsNoFlood) {
+  std::vector<int> ids;
+  for (int i = 0; i < 10'000; ++i) {
+    ids.push_back(i);
+    Add(i);
+    of_[i].streams = of_[i].arriving = 1;
+  }
+  EXPECT_THAT(Tick(ids), IsEmpty());
+}
+
 // A busy server reads them all, and sends nothing, before it begins the first call.
 TEST_F(ConnectionGovernorTest, ManyLargeMessagesAtOnceAreNoFlood) {
   Add(1);

@@ -171,12 +171,13 @@ TEST(Listener, CutsOffAConnectionThatSendsMuchForNothingAndBarsItsHost) {
   ConnectionAccounts accounts;
   std::vector<int> held;  // by the listener's thread
   {
-    auto listener = Listener::Start("127.0.0.1:0",
-                                    {.accounts = &accounts,
-                                     .streams_of = [](const std::string&) { return 0; },
-                                     .governor = {.silent_bytes = 10'000},
-                                     .observer = &record},
-                                    [&held](int fd) { held.push_back(fd); });
+    auto listener =
+        Listener::Start("127.0.0.1:0",
+                        {.accounts = &accounts,
+                         .streams_of = [](const std::string&) { return StreamTotals(); },
+                         .governor = {.silent_bytes = 10'000},
+                         .observer = &record},
+                        [&held](int fd) { held.push_back(fd); });
     ASSERT_TRUE(listener.ok()) << listener.status();
     RawSocket other((*listener)->address(), "127.0.0.3");
     RawSocket flood((*listener)->address(), "127.0.0.2");
