@@ -138,9 +138,8 @@ absl::StatusOr<int> RunAdmit(const AdmitArguments& arguments) {
 
 void AddAdmitCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<AdmitArguments>();
-  CLI::App& command = *app.add_subcommand(
-      "admit",
-      "say which devices a job fits\n"
+  CLI::App& command = *app.add_subcommand("admit", "say which devices a job fits");
+  command.footer(
       "Exit codes, of the first that it fits: 0 as it is, 3 with a plan; 2 none, 1 error.");
   command.add_option("--job", arguments->job, "the job, as JSON; - for standard input")
       ->required()

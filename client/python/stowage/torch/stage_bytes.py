@@ -27,6 +27,7 @@ from stowage.torch.replay import same_content
 from stowage.torch.saved_tensors import Note, OtherRunError
 from stowage.torch.sharding import part_of
 from stowage.torch.stage import Call
+from stowage.torch.structure import tensors_of
 from stowage.torch.values import reference_to, storage_keys, storage_of
 from stowage.torch.walk import Arguments, Walk, distinct
 
@@ -45,6 +46,7 @@ class Bytes(Walk):
         self._kept: dict[int, dict[str, Any]] = {}
         self._input: list[Tensor] = []
         self._loss_gradient = 0
+        self._returns_last = True  # whether the model returns the last layer's output
         self._used: list[list[Tensor]] = []  # parameters, by part of the model
         # The span from the model's begin to the first layer, and from the last one to the loss.
         self.between = contextlib.ExitStack()
@@ -63,6 +65,9 @@ class Bytes(Walk):
             self.between.enter_context(meter.span("begin"))
             output = self.walk()
             loss = self.work.loss(output)
+            # Callers may hold what the model returns until its backward is over.
+            returned = storage_keys(tensors_of(output))
+            self._returns_last = not returned.isdisjoint(storage_keys(self.last))
             del output
             self.between.close()
             self._held = []
@@ -284,7 +289,7 @@ class Bytes(Walk):
         unread, replay_overhead = 0, save_overhead
         if self.replays[number - 1] is not None:
             replay = spans[f"replay {number}"]
-            if number < len(self.stages):  # what the last layer returns, the caller may hold
+            if number < len(self.stages) or not self._returns_last:
                 unread = min(output, max(0, saved - (replay.after - replay.before)))
             replay_overhead = max(0, replay.peak - replay.before - (saved - unread))
         overheads = Overheads(

@@ -110,3 +110,45 @@ def test_what_layers_hand_on_is_counted_once(
         assert error < MOST, f"{percent} %: {fitted}"
         # An identity that is kept is counted with its output.
         assert run == "stowage" or -error < 2 * MOST, f"{percent} %: {fitted}"
+
+
+class _Returning(nn.Module):
+    """Returns what a head makes of the last layer's output, and that output where `both`."""
+
+    def __init__(self, both: bool) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*(_norm_first() for _ in range(4)))
+        self.head = nn.Linear(64, 1)
+        self.both = both
+
+    def forward(self, value: Tensor) -> Any:
+        value = self.layers(value)
+        made = self.head(value)
+        return (made, value[:, :1]) if self.both else made
+
+
+def _norm_first() -> nn.Module:
+    """Its backward does not read its output."""
+    return nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_the_last_output_is_there_as_long_as_a_caller_may_hold_it(both: bool) -> None:
+    torch.manual_seed(0)
+    model = _Returning(both).to(DEVICE)
+    sample = torch.randn(16, 128, 64, device=DEVICE)
+    fitted = stowage.fit(
+        model,
+        sample,
+        activations="0%",
+        layers=list(model.layers),
+        loss=lambda output: loss_of(output[0] if both else output),
+        verbose=False,
+    )
+    outputs = fitted.profile.memory.of_stages
+    assert outputs[0].unread == sample.nbytes
+    assert outputs[-1].unread == (0 if both else sample.nbytes)
+    assert fitted.measured_peak_bytes is not None
+    assert fitted.predicted_peak_bytes is not None
+    error = fitted.measured_peak_bytes / fitted.predicted_peak_bytes - 1
+    assert -2 * MOST < error < MOST, fitted
