@@ -82,7 +82,7 @@ std::string NameOf(const AdmitRequest& request, const Verdict& verdict) {
 }
 
 std::string VerdictText(const Verdict& verdict) {
-  const absl::string_view when = verdict.peak_in_update ? ", as the optimizer runs" : "";
+  const absl::string_view when = verdict.peak_outside_layers ? ", outside of the layers" : "";
   switch (verdict.fit) {
     case Verdict::Fit::kFits:
       return absl::StrCat("fits: takes ", FormatBytes(verdict.peak_bytes), when);
@@ -101,7 +101,7 @@ std::string VerdictText(const Verdict& verdict) {
                                   " with all layers kept");
   if (!verdict.minimum_memory_bytes.has_value()) return text;
   return absl::StrCat(text, ", ", FormatBytes(*verdict.minimum_memory_bytes), " at least",
-                      verdict.peak_in_update ? when : "");
+                      verdict.peak_outside_layers ? when : "");
 }
 
 std::string Text(const AdmitRequest& request, const std::vector<Verdict>& verdicts) {

@@ -113,6 +113,8 @@ std::optional<Component::Phase> FromMessage(v1::Component::Phase phase) {
       return Component::Phase::kLayers;
     case v1::Component::UPDATE:
       return Component::Phase::kUpdate;
+    case v1::Component::AROUND:
+      return Component::Phase::kAround;
     default:
       return std::nullopt;
   }
@@ -126,6 +128,8 @@ v1::Component::Phase ToMessage(Component::Phase phase) {
       return v1::Component::LAYERS;
     case Component::Phase::kUpdate:
       return v1::Component::UPDATE;
+    case Component::Phase::kAround:
+      return v1::Component::AROUND;
   }
   return v1::Component::STEP;
 }
@@ -195,11 +199,12 @@ TrainingJob FromMessage(const v1::Job& message, std::vector<FieldViolation>* vio
     if (!phase.has_value()) {
       violations->push_back({absl::StrCat("job.components[", job.components.size(), "].phase"),
                              absl::StrCat("is ", static_cast<int>(component.phase()),
-                                          "; it must be STEP, LAYERS or UPDATE")});
+                                          "; it must be STEP, LAYERS, UPDATE or AROUND")});
     }
     job.components.push_back(
         {component.name(), component.bytes(), phase.value_or(Component::Phase::kStep)});
   }
+  if (message.has_plain_peak_bytes()) job.plain_peak_bytes = message.plain_peak_bytes();
   return job;
 }
 
@@ -212,14 +217,14 @@ v1::Job ToMessage(const TrainingJob& job) {
     added.set_bytes(component.bytes);
     added.set_phase(ToMessage(component.phase));
   }
+  if (job.plain_peak_bytes.has_value()) message.set_plain_peak_bytes(*job.plain_peak_bytes);
   return message;
 }
 
 // Platform has no unset budget: a field that was left out would read as a budget of 0.
 std::vector<FieldViolation> MissingFields(const v1::Platform& message) {
   if (message.has_memory_bytes()) return {};
-  return {
-      {"platform.memory_bytes", "is missing; give the device memory for activations, in bytes"}};
+  return {{"platform.memory_bytes", "is missing; give the device memory, in bytes"}};
 }
 
 }  // namespace stowage

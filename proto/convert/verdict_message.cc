@@ -44,7 +44,7 @@ v1::Verdict ToMessage(const Verdict& verdict) {
   message.set_device(static_cast<int>(verdict.device));
   message.set_fit(ToMessage(verdict.fit));
   message.set_peak_bytes(verdict.peak_bytes);
-  message.set_peak_in_update(verdict.peak_in_update);
+  message.set_peak_outside_layers(verdict.peak_outside_layers);
   if (verdict.minimum_memory_bytes.has_value()) {
     message.set_minimum_memory_bytes(*verdict.minimum_memory_bytes);
   }
@@ -57,7 +57,7 @@ v1::Verdict ToMessage(const Verdict& verdict) {
 absl::StatusOr<Verdict> FromMessage(const v1::Verdict& message) {
   Verdict verdict{.device = static_cast<size_t>(message.device()),
                   .peak_bytes = message.peak_bytes(),
-                  .peak_in_update = message.peak_in_update()};
+                  .peak_outside_layers = message.peak_outside_layers()};
   ASSIGN_OR_RETURN(verdict.fit, FromMessage(message.fit()));
   if (message.has_minimum_memory_bytes()) {
     verdict.minimum_memory_bytes = message.minimum_memory_bytes();

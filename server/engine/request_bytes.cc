@@ -141,9 +141,12 @@ int64_t BytesOf(const SimulateRequest& request) {
 }
 
 int64_t BytesOf(const AdmitRequest& request) {
-  return kFixedBytes + BytesOf(request.job.chain) +
-         static_cast<int64_t>(request.job.components.capacity() * sizeof(Component) +
-                              request.devices.capacity() * sizeof(JobDevice));
+  auto bytes = kFixedBytes + BytesOf(request.job.chain) +
+               static_cast<int64_t>(request.job.components.capacity() * sizeof(Component) +
+                                    request.devices.capacity() * sizeof(JobDevice));
+  for (const Component& component : request.job.components) bytes += HeapBytes(component.name);
+  for (const JobDevice& device : request.devices) bytes += HeapBytes(device.platform.name);
+  return bytes;
 }
 
 }  // namespace stowage

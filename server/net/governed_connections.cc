@@ -22,19 +22,17 @@ constexpr milliseconds kPause{3};
 // While nothing has been received for so long.
 constexpr milliseconds kIdlePause{20};
 constexpr milliseconds kIdle{1000};
-// The looks take a fiftieth of a processor at most, and counting streams a quarter: it is done
-// where a flood would take all of them.
+// The looks take a fiftieth of a processor at most, and a quarter while so many streams have begun
+// without a call: a flood would take all of them.
 constexpr int kShare = 50;
-constexpr int kCountingShare = 4;
+constexpr int kShareInFloods = 4;
+constexpr int64_t kManyArriving = 200;
 
 // Counting the streams of a connection takes 25 microseconds; a reset stream takes 28 bytes.
 constexpr int kMaxCounted = 50;
 constexpr int64_t kCountedBytes = 4096;
 // Streams that ended without a call, and bring no bytes, are noticed so late.
 constexpr std::chrono::seconds kCountedAgain{1};
-// A call's headers have no less, and its message takes a sixteenth more with framing.
-constexpr int64_t kHeaderBytes = 64;
-constexpr int64_t kFramingShare = 16;
 
 // Of the calling thread.
 double CpuSeconds() {
@@ -97,13 +95,8 @@ void GovernedConnections::Add(int fd, const Peer& peer) {
   last_received_ = Clock::now();
 }
 
-// What calls account for has brought no other streams.
 bool GovernedConnections::IsToBeCounted(const Connection& connection, Clock::time_point now) {
-  const CallTotals& calls = connection.figures.calls;
-  const int64_t message_bytes = calls.request_bytes - connection.counted_calls.request_bytes;
-  const int64_t explained = message_bytes + message_bytes / kFramingShare +
-                            kHeaderBytes * (calls.begun - connection.counted_calls.begun);
-  if (connection.read_bytes - connection.counted_bytes - explained >= kCountedBytes) return true;
+  if (connection.read_bytes - connection.counted_bytes >= kCountedBytes) return true;
   return connection.figures.arriving > 0 && now >= connection.counted + kCountedAgain;
 }
 
@@ -150,12 +143,13 @@ std::vector<CutConnection> GovernedConnections::CutOffFlooders(Clock::time_point
     governor_.Remove(fd);
     connections_.erase(each);
   }
-  const double counting_seconds = CpuSeconds();
   CountStreams(now);
-  counting_seconds_ = CpuSeconds() - counting_seconds;
+  int64_t arriving = 0;
   for (const auto& [fd, connection] : connections_) {
+    arriving += connection.figures.arriving;
     governor_.Update(fd, connection.figures, now);
   }
+  is_flood_ = arriving > kManyArriving;
   std::vector<CutConnection> cut;
   for (const auto& [fd, reason] : governor_.Judge(now)) {
     const auto found = connections_.find(fd);
@@ -164,13 +158,13 @@ std::vector<CutConnection> GovernedConnections::CutOffFlooders(Clock::time_point
     accounts_.Close(found->second.peer, *found->second.account);
     connections_.erase(found);
   }
-  looking_seconds_ = CpuSeconds() - begin_seconds - counting_seconds_;
+  spent_seconds_ = CpuSeconds() - begin_seconds;
   return cut;
 }
 
 milliseconds GovernedConnections::Pause(Clock::time_point now) const {
   const milliseconds least = now - last_received_ < kIdle ? kPause : kIdlePause;
-  const double seconds = kShare * looking_seconds_ + kCountingShare * counting_seconds_;
+  const double seconds = (is_flood_ ? kShareInFloods : kShare) * spent_seconds_;
   return std::max(least, milliseconds(static_cast<int64_t>(1e3 * seconds)));
 }
 

@@ -74,8 +74,8 @@ class GovernedConnections {
   std::map<int, Connection> connections_;  // by descriptor
   int last_counted_ = -1;                  // descriptor of the connection
   Clock::time_point last_received_;        // when something was, by any
-  double looking_seconds_ = 0;             // processor time of the last look, but for
-  double counting_seconds_ = 0;            // that of counting streams
+  double spent_seconds_ = 0;               // processor time of the last look
+  bool is_flood_ = false;                  // many streams were no calls then
 };
 
 }  // namespace stowage

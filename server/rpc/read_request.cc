@@ -186,6 +186,7 @@ std::vector<FieldViolation> Convert(const v1::SimulateRequest& message, Simulate
 
 std::vector<FieldViolation> Convert(const v1::AdmitRequest& message, AdmitRequest* request) {
   std::vector<FieldViolation> violations = Within("job", TooLong(message.job().chain(), 0));
+  Append(TooMany(message.job().components_size(), message.devices_size()), &violations);
   if (!violations.empty()) return violations;
   *request = FromMessage(message, &violations);
   Append(RequestViolations(*request), &violations);

@@ -3,7 +3,9 @@
 #ifndef STOWAGE_SOLVER_MODEL_JOB_H_
 #define STOWAGE_SOLVER_MODEL_JOB_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ struct Component {
     kStep,    // there all the time
     kLayers,  // in forward and backward alone
     kUpdate,  // in the optimizer's step alone
+    kAround,  // in what the model does before and after its layers, without these
   };
 
   std::string name = {};  // "weights"
@@ -30,24 +33,33 @@ struct Component {
 struct TrainingJob {
   Chain chain;
   std::vector<Component> components = {};
+  // What a step with all layers kept takes beside kStep, as measured; unset: as the chain says.
+  std::optional<int64_t> plain_peak_bytes = {};
 
   bool operator==(const TrainingJob&) const = default;
 };
 
-// What a job takes beside its chain in the two parts of a step, which do not meet.
+// What a job takes beside its chain, in the parts of a step, which do not meet.
 struct BesideChain {
-  int64_t layers = 0;  // while forwards and backwards run
-  int64_t update = 0;  // while the optimizer runs
+  int64_t step = 0;     // always
+  int64_t layers = 0;   // while forwards and backwards of layers run, `step` included
+  int64_t outside = 0;  // the most while none runs, `step` included
 };
 
 // Requires: Violations(job) is empty.
 inline BesideChain BesideChainOf(const TrainingJob& job) {
-  BesideChain bytes;
-  for (const Component& component : job.components) {
-    if (component.phase != Component::Phase::kUpdate) bytes.layers += component.bytes;
-    if (component.phase != Component::Phase::kLayers) bytes.update += component.bytes;
-  }
-  return bytes;
+  using Phase = Component::Phase;
+  const auto sum = [&job](Phase phase) {
+    int64_t bytes = 0;
+    for (const Component& component : job.components) {
+      if (component.phase == phase) bytes += component.bytes;
+    }
+    return bytes;
+  };
+  const int64_t step = sum(Phase::kStep);
+  return {.step = step,
+          .layers = step + sum(Phase::kLayers),
+          .outside = step + std::max(sum(Phase::kUpdate), sum(Phase::kAround))};
 }
 
 }  // namespace stowage

@@ -1,5 +1,6 @@
 #include "solver/model/validate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -342,14 +343,11 @@ std::vector<FieldViolation> Violations(const Platform& platform) {
 
 std::vector<FieldViolation> Violations(const TrainingJob& job) {
   std::vector<FieldViolation> out = Within("job", Violations(job.chain));
-  if (job.components.size() > kMaxComponents) {
-    out.push_back({"job.components",
-                   absl::StrCat("has ", job.components.size(), " entries; at most ", kMaxComponents,
-                                " are allowed, so add up what belongs together")});
-    return out;
-  }
   TotalBytes total("all components");
-  for (size_t i = 0; i < job.components.size(); ++i) {
+  if (job.plain_peak_bytes.has_value()) {
+    Checker("job.", &out).Bytes("plain_peak_bytes", *job.plain_peak_bytes);
+  }
+  for (size_t i = 0; i < std::min(job.components.size(), kMaxComponents); ++i) {
     Checker checker(absl::StrCat("job.components[", i, "]."), &out);
     total.Add(checker, "bytes", job.components[i].bytes);
   }

@@ -23,9 +23,9 @@ struct Verdict {
   size_t device = 0;  // index in the request
   Fit fit = Fit::kDoesNotFit;
   // The job's highest memory on the device: with the plan where there is one, else with all layers
-  // kept; and whether that is while the optimizer runs.
+  // kept; and whether that is outside of the layers, as while the optimizer runs.
   int64_t peak_bytes = 0;
-  bool peak_in_update = false;
+  bool peak_outside_layers = false;
   // The least memory of a device that is enough; unset where it fits, or where it is not known.
   std::optional<int64_t> minimum_memory_bytes = {};
   // With kFitsWithPlan, what the layers are left of the device, and the plan.

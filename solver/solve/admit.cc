@@ -17,22 +17,28 @@ int64_t LeftToLayers(const AdmitRequest& request, size_t device) {
   return request.devices[device].platform.memory_bytes - BesideChainOf(request.job).layers;
 }
 
-// Whose layers take so much at their highest.
-Verdict WithPeak(const AdmitRequest& request, size_t device, Verdict::Fit fit,
-                 int64_t layers_peak) {
-  const BesideChain beside = BesideChainOf(request.job);
-  const int64_t layers = beside.layers + layers_peak;
+// Where layers, and what is beside them then, take so much at their highest.
+Verdict WithPeak(const AdmitRequest& request, size_t device, Verdict::Fit fit, int64_t layers) {
+  const int64_t outside = BesideChainOf(request.job).outside;
   return {.device = device,
           .fit = fit,
-          .peak_bytes = std::max(layers, beside.update),
-          .peak_in_update = beside.update > layers};
+          .peak_bytes = std::max(layers, outside),
+          .peak_outside_layers = outside > layers};
+}
+
+// With all layers kept.
+Verdict PlainVerdict(const AdmitRequest& request, size_t device, Verdict::Fit fit) {
+  const TrainingJob& job = request.job;
+  const BesideChain beside = BesideChainOf(job);
+  return WithPeak(request, device, fit,
+                  job.plain_peak_bytes.has_value() ? beside.step + *job.plain_peak_bytes
+                                                   : beside.layers + StoreAllPeakBytes(job.chain));
 }
 
 }  // namespace
 
 std::optional<Verdict> VerdictWithoutPlan(const AdmitRequest& request, size_t device) {
-  Verdict verdict =
-      WithPeak(request, device, Verdict::Fit::kFits, StoreAllPeakBytes(request.job.chain));
+  const Verdict verdict = PlainVerdict(request, device, Verdict::Fit::kFits);
   if (verdict.peak_bytes <= request.devices[device].platform.memory_bytes) return verdict;
   return std::nullopt;
 }
@@ -50,23 +56,22 @@ Verdict VerdictWithPlan(const AdmitRequest& request, size_t device,
                         std::shared_ptr<const Answer> answer) {
   const Platform& platform = request.devices[device].platform;
   const BesideChain beside = BesideChainOf(request.job);
-  const bool has_schedule =
-      answer->outcome != Outcome::kInfeasible && LeftToLayers(request, device) >= 0;
-  if (has_schedule && beside.update <= platform.memory_bytes) {
+  const bool has_schedule = answer->outcome != Outcome::kInfeasible;
+  const int64_t left = LeftToLayers(request, device);
+  if (has_schedule && left >= 0 && beside.outside <= platform.memory_bytes) {
     Verdict verdict = WithPeak(request, device, Verdict::Fit::kFitsWithPlan,
-                               answer->prediction.peak_memory_bytes);
+                               beside.layers + answer->prediction.peak_memory_bytes);
     verdict.platform = platform;
-    verdict.platform.memory_bytes = LeftToLayers(request, device);
+    verdict.platform.memory_bytes = left;
     verdict.plan = std::move(answer);
     return verdict;
   }
-  Verdict verdict =
-      WithPeak(request, device, Verdict::Fit::kDoesNotFit, StoreAllPeakBytes(request.job.chain));
-  if (has_schedule) {
-    verdict.minimum_memory_bytes = beside.update;  // more than the layers need
-  } else if (answer->minimum_memory_bytes.has_value()) {
-    verdict.minimum_memory_bytes =
-        std::max(beside.layers + *answer->minimum_memory_bytes, beside.update);
+  Verdict verdict = PlainVerdict(request, device, Verdict::Fit::kDoesNotFit);
+  std::optional<int64_t> least = answer->minimum_memory_bytes;
+  if (has_schedule) least = answer->prediction.peak_memory_bytes;  // for what is left, or nothing
+  if (least.has_value()) {
+    const int64_t enough = std::max(beside.layers + *least, beside.outside);
+    verdict.minimum_memory_bytes = std::min(enough, verdict.peak_bytes);
   }
   return verdict;
 }

@@ -1,5 +1,6 @@
 #include "solver/solve/request_violations.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -98,17 +99,26 @@ std::vector<FieldViolation> RequestViolations(const FrontierRequest& request) {
   return violations;
 }
 
+std::vector<FieldViolation> TooMany(size_t components, size_t devices) {
+  std::vector<FieldViolation> violations;
+  if (components > kMaxComponents) {
+    violations.push_back(
+        {"job.components", absl::StrCat("has ", components, " entries; at most ", kMaxComponents,
+                                        " are allowed, so add up what belongs together")});
+  }
+  if (devices == 0 || devices > kMaxDevices) {
+    violations.push_back(
+        {"devices", absl::StrCat("has ", devices, " entries; must be 1 to ", kMaxDevices)});
+  }
+  return violations;
+}
+
 std::vector<FieldViolation> RequestViolations(const AdmitRequest& request) {
   std::vector<FieldViolation> violations = Violations(request.job);
   Append(Violations(request.options, request.job.chain.length()), &violations);
   Append(SolverViolations(request.solver), &violations);
-  const size_t count = request.devices.size();
-  if (count == 0 || count > kMaxDevices) {
-    violations.push_back(
-        {"devices", absl::StrCat("has ", count, " entries; must be 1 to ", kMaxDevices)});
-    return violations;
-  }
-  for (size_t i = 0; i < count; ++i) {
+  Append(TooMany(request.job.components.size(), request.devices.size()), &violations);
+  for (size_t i = 0; i < std::min(request.devices.size(), kMaxDevices); ++i) {
     const std::string path = absl::StrCat("devices[", i, "]");
     Append(Within(path, Violations(request.devices[i])), &violations);
   }

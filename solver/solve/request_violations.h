@@ -6,6 +6,7 @@
 #ifndef STOWAGE_SOLVER_SOLVE_REQUEST_VIOLATIONS_H_
 #define STOWAGE_SOLVER_SOLVE_REQUEST_VIOLATIONS_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ std::vector<FieldViolation> SolverViolations(const std::string& solver);
 std::vector<FieldViolation> RequestViolations(const FrontierRequest& request);
 // The job, the devices, the options and the solver's name. O(stages).
 std::vector<FieldViolation> RequestViolations(const AdmitRequest& request);
+// Of those, the ones of counts, for a caller that reads these before the data.
+std::vector<FieldViolation> TooMany(size_t components, size_t devices);
 
 }  // namespace stowage
 

@@ -37,24 +37,29 @@ RC_GTEST_PROP(Admit, AgreesWithBruteForce, ()) {
   TrainingJob job{*SmallChains(4)};
   int64_t layers = 0;
   int64_t update = 0;
+  int64_t around = 0;
   for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
-    const auto phase = *rc::gen::element(Phase::kStep, Phase::kLayers, Phase::kUpdate);
+    const auto phase =
+        *rc::gen::element(Phase::kStep, Phase::kLayers, Phase::kUpdate, Phase::kAround);
     const int64_t bytes = *rc::gen::inRange<int64_t>(0, 20);
     job.components.push_back({"", bytes, phase});
-    layers += phase == Phase::kUpdate ? 0 : bytes;
-    update += phase == Phase::kLayers ? 0 : bytes;
+    const bool is_step = phase == Phase::kStep;
+    layers += is_step || phase == Phase::kLayers ? bytes : 0;
+    update += is_step || phase == Phase::kUpdate ? bytes : 0;
+    around += is_step || phase == Phase::kAround ? bytes : 0;
   }
+  const int64_t outside = std::max(update, around);
   const int64_t memory = *rc::gen::inRange<int64_t>(0, 80);
   const Verdict verdict = Judge(job, memory);
   const bool has_schedule =
       FastestByBruteForce(job.chain, memory - layers, ScheduleClass::kAny).has_value();
-  RC_ASSERT((verdict.fit != Fit::kDoesNotFit) == (has_schedule && update <= memory));
+  RC_ASSERT((verdict.fit != Fit::kDoesNotFit) == (has_schedule && outside <= memory));
   if (verdict.fit == Fit::kFitsWithPlan) {
     const absl::StatusOr<Simulation> judged =
         Simulate(job.chain, verdict.platform, verdict.plan->schedule);
     RC_ASSERT(judged.ok() && judged->feasible());
     RC_ASSERT(verdict.peak_bytes ==
-              std::max(layers + judged->prediction.peak_memory_bytes, update));
+              std::max(layers + judged->prediction.peak_memory_bytes, outside));
   }
   if (verdict.fit != Fit::kDoesNotFit) RC_ASSERT(verdict.peak_bytes <= memory);
   if (verdict.minimum_memory_bytes.has_value()) {

@@ -20,6 +20,8 @@ class Phase(enum.Enum):
     """In forward and backward alone: buckets, gathered weights."""
     UPDATE = 2
     """In the optimizer's step alone: what it makes for the time."""
+    AROUND = 3
+    """In what the model does before and after its layers, without these."""
 
 
 class Fit(enum.Enum):
@@ -57,12 +59,15 @@ class Job(Message):
     Attributes:
         chain: What a step's layers take.
         components: The rest, at most 100.
+        plain_peak_bytes: What a step with all layers kept takes beside the components of phase
+            STEP, as measured; None: what the chain says, which may be more.
     """
 
     root: ClassVar[str] = "job"
 
     chain: Chain | None = None
     components: tuple[Component, ...] = ()
+    plain_peak_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +94,7 @@ class Verdict(Message):
         fit: Whether it fits.
         peak_bytes: The job's highest memory there: with the plan where there is one, else with all
             layers kept.
-        peak_in_update: Whether that is while the optimizer runs.
+        peak_outside_layers: Whether that is outside of the layers, as in the optimizer's step.
         minimum_memory_bytes: The least memory that is enough; None where it fits, or where it is
             not known.
         plan: With FITS_WITH_PLAN, the answer for the memory that the rest of the job leaves.
@@ -98,7 +103,7 @@ class Verdict(Message):
     device: Int32 = 0
     fit: Fit = Fit.DOES_NOT_FIT
     peak_bytes: int = 0
-    peak_in_update: bool = False
+    peak_outside_layers: bool = False
     minimum_memory_bytes: int | None = None
     plan: Answer | None = None
 

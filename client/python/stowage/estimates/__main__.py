@@ -17,7 +17,7 @@ from torch import nn
 
 from stowage.errors import InfeasibleError, StowageError
 from stowage.estimates.batches import largest_batch
-from stowage.estimates.estimate import estimate
+from stowage.estimates.estimate import Estimate, estimate
 from stowage.estimates.gpus import gpus
 from stowage.estimates.verdicts import DOES_NOT_FIT, FITS, FITS_WITH_A_PLAN, Verdict
 
@@ -54,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _printed(options: argparse.Namespace) -> Sequence[Verdict]:
     """Estimates, and prints what is found."""
+    if options.job is not None and not options.gpu:
+        raise ValueError("job: its times are those of a GPU: pass one by --gpu")
     make = _maker_of(options.config, _TYPES[options.weights], options.length)
     more: dict[str, Any] = {
         "optimizer": _OPTIMIZERS[options.optimizer],
@@ -62,16 +64,24 @@ def _printed(options: argparse.Namespace) -> Sequence[Verdict]:
     if options.batch != _LARGEST:
         sample, job = _sample(options.batch, options.length), options.job is not None
         found = estimate(make, sample, gpu=options.gpu, job=job, **more)
-        if job and found.job is not None:
-            with open(options.job, "w", encoding="utf-8") as file:
-                file.write(found.job.to_json())
         print(found)
+        if job:
+            _write_job(found, options.job)
         return found.verdicts
+    if options.job is not None:
+        raise ValueError("job: is of one batch: pass its size by --batch")
     if len(options.gpu) != 1:
         raise ValueError("batch: 'largest' is for one GPU: pass one by --gpu")
     batches = largest_batch(make, lambda size: _sample(size, options.length), *options.gpu, **more)
     print(batches)
     return [batches.largest.verdict]
+
+
+def _write_job(found: Estimate, path: str) -> None:
+    if found.job is None:
+        raise StowageError(f"job: {path} is not written: {found.notes[-1]}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(found.job.to_json())
 
 
 _PROGRAM = "python -m stowage.estimates"

@@ -30,10 +30,10 @@ from stowage.estimates.places import Places
 from stowage.estimates.roofline import EstimatedWork, Roofline
 from stowage.estimates.stand_ins import built, copy_without_content, sample_without_content
 from stowage.estimates.verdicts import FITS, Verdict, verdict_of
-from stowage.job import Component as JobComponent
-from stowage.job import Job, Phase
+from stowage.job import Job
 from stowage.native import format_bytes
 from stowage.torch.budget import MemoryUse
+from stowage.torch.planning import job_of
 from stowage.torch.structure import tensors_of
 from stowage.torch.wishes import caller_of, loss_of
 
@@ -174,7 +174,8 @@ def estimate(
         peaks = tuple(step.peaks())
         highest = max(peak.bytes for peak in peaks)
         last = peaks[-1].bytes
-        found = step.job(cards[0], last) if job else None
+        plain = max(peak.bytes for peak in peaks[:2])
+        found = step.job(cards[0], plain, last) if job else None
         verdicts = tuple(step.verdict(card, highest, last, offload=offload) for card in cards)
         return Estimate(peaks, step.notes, verdicts, found)
 
@@ -279,23 +280,15 @@ class _Step:
         use = self._use
         return verdict_of(gpu, peak_bytes, use, after, lambda: self._layers(gpu), offload=offload)
 
-    def job(self, gpu: Gpu, last_bytes: int) -> Job | None:
-        """Right after `peaks`, whose last one has so many bytes."""
+    def job(self, gpu: Gpu, plain_bytes: int, last_bytes: int) -> Job | None:
+        """Right after `peaks`: the highest of forward and backward, and the last of all."""
         use, layers = self._use, self._layers(gpu)
         if layers is None or not layers.is_chain:
             self._notes.append("there is no job: the model's layers are no chain")
             return None
         made = 0 if self._optimizer is None else max(0, last_bytes - use.total)
-        components = [
-            JobComponent(name="weights, sample", bytes=use.weights),
-            JobComponent(name="gradients", bytes=use.gradients),
-            JobComponent(name="optimizer", bytes=use.optimizer),
-            JobComponent(
-                name="before the layers", bytes=layers.profile.outside_bytes, phase=Phase.LAYERS
-            ),
-            JobComponent(name="the optimizer's step", bytes=made, phase=Phase.UPDATE),
-        ]
-        return Job(chain=layers.profile.chain, components=tuple(components))
+        profile = replace(layers.profile, plain_peak_bytes=max(0, plain_bytes - use.total))
+        return job_of(profile.chain, profile, use, made)
 
     def _work(self, roofline: Roofline) -> EstimatedWork:
         step = self._output, self._loss_of, torch.device("cpu"), tensors_of(self._sample)

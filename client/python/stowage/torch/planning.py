@@ -10,6 +10,7 @@ import torch
 
 from stowage.answer import Answer
 from stowage.errors import BudgetError, InfeasibleError
+from stowage.job import Component, Job, Phase
 from stowage.local import memory_range, solve
 from stowage.model import Chain, Platform
 from stowage.native import format_bytes
@@ -150,6 +151,21 @@ def predicted_peak(profile: Profile, platform: Platform, answer: Answer | None) 
         return profile.plain_peak_bytes
     inside = profile.memory.peak(profile.chain, platform, answer.schedule)
     return max(inside, profile.outside_peak_bytes) + profile.outside_bytes
+
+
+def job_of(chain: Chain, profile: Profile, use: MemoryUse, update_bytes: int = 0) -> Job:
+    """The profile's chain with what else takes memory; `update_bytes`: in the optimizer's step."""
+    before = profile.outside_bytes
+    components = [
+        Component(name="weights", bytes=use.weights),
+        Component(name="gradients", bytes=use.gradients),
+        Component(name="optimizer", bytes=use.optimizer),
+        Component(name="before the layers", bytes=before, phase=Phase.LAYERS),
+        Component(name="around", bytes=before + profile.outside_peak_bytes, phase=Phase.AROUND),
+        Component(name="the optimizer's step", bytes=update_bytes, phase=Phase.UPDATE),
+    ]
+    components = [component for component in components if component.bytes]
+    return Job(chain=chain, components=tuple(components), plain_peak_bytes=profile.plain_peak_bytes)
 
 
 def infeasible(budget: int, activations: int, use: MemoryUse) -> InfeasibleError:

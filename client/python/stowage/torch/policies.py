@@ -43,16 +43,16 @@ POLICIES: dict[str, Callable[[Sequence[str]], bool]] = {
 }
 
 
-def policies_of(selective: bool | Iterable[str]) -> tuple[str, ...]:
+def policies_of(selective: object) -> tuple[str, ...]:
     """The policies that `fit` is limited to; none: it finds ways of its own, or none at all.
 
     Raises `ValueError` for a name that there is not.
     """
-    if isinstance(selective, bool):
+    if not isinstance(selective, Iterable):
         return ()
-    names = (selective,) if isinstance(selective, str) else tuple(selective)
+    names = [selective] if isinstance(selective, str) else list(selective)
     for name in names:
-        if name not in POLICIES:
+        if not isinstance(name, str) or name not in POLICIES:
             known = ", ".join(map(repr, POLICIES))
             raise ValueError(f"selective: is {name!r}; pass True, False, or some of {known}")
     return tuple(dict.fromkeys(names))

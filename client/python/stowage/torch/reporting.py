@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from stowage.answer import FirstSweep, StageFate
-from stowage.job import Component, Job, Phase
+from stowage.job import Job
 from stowage.model import Chain
 from stowage.native import format_bytes
+from stowage.torch.planning import job_of
 
 if TYPE_CHECKING:
     from stowage.torch.fitting import Fitted
@@ -173,16 +174,8 @@ def _chain(found: Fitted) -> Chain | None:
 
 
 def _job(found: Fitted) -> Job | None:
-    chain, use = _chain(found), found.use
-    if chain is None:
-        return None
-    components = [
-        Component(name="weights", bytes=use.weights),
-        Component(name="gradients", bytes=use.gradients),
-        Component(name="optimizer", bytes=use.optimizer),
-        Component(name="before the layers", bytes=found.profile.outside_bytes, phase=Phase.LAYERS),
-    ]
-    return Job(chain=chain, components=tuple(components))
+    chain = _chain(found)
+    return None if chain is None else job_of(chain, found.profile, found.use)
 
 
 def _ways(found: Fitted) -> dict[int, str]:

@@ -411,6 +411,36 @@ def test_the_job_is_for_the_gate(tmp_path):
         assert run.returncode == code, run.stdout + run.stderr
     least = int(json.loads(run.stdout)["verdicts"][0]["minimum_memory_bytes"])
     assert least == pytest.approx(found.verdicts[2].least_bytes, rel=0.05)
+    # To the byte, as the estimate.
+    for size, code in ((found.peak_bytes, 0), (found.peak_bytes - 1, 3)):
+        run = subprocess.run([*command, "--memory", str(size)], capture_output=True, check=False)
+        assert run.returncode == code, run.stdout
+
+
+def test_what_is_around_the_layers_is_in_the_job(tmp_path):
+    """Memory of what the model does before its layers, which no plan makes less."""
+
+    class Wide(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.GELU())
+                                          for _ in range(6)))  # fmt: skip
+
+        def forward(self, value):
+            return self.layers(value.repeat(1, 64).view(-1, 64, 64).mean(1))
+
+    sample = torch.randn(512, 64)
+    found = estimate(Wide(), sample, 1 << 40, job=True)
+    fitted = stowage.fit(Wide(), sample, activations="0%", optimizer_copies=0, verbose=False)
+    model = Wide()
+    stowage.fit(model, sample, activations="0%", optimizer_copies=0, verbose=False)
+    for job in (found.job, stowage.report(model).job):
+        path = tmp_path / "job.json"
+        path.write_text(job.to_json())
+        command = [PROGRAMS / "stowage", "admit", "--local", "--format", "json", "--job", path]
+        run = subprocess.run([*command, "--memory", "1KiB"], capture_output=True, check=False)
+        least = int(json.loads(run.stdout)["verdicts"][0]["minimum_memory_bytes"])
+        assert least == pytest.approx(fitted.memory, rel=0.05)
 
 
 def test_a_job_needs_a_gpu_whose_times_it_has():

@@ -51,7 +51,7 @@ TEST(Admit, PartsOfAStepThatDoNotMeetAreNotAddedUp) {
   const Verdict fits = Judge(request, 0);
   EXPECT_EQ(fits.fit, Fit::kFits);
   EXPECT_EQ(fits.peak_bytes, 280);
-  EXPECT_TRUE(fits.peak_in_update);
+  EXPECT_TRUE(fits.peak_outside_layers);
   // No plan makes the optimizer's step smaller.
   const Verdict too_much = Judge(request, 1);
   EXPECT_EQ(too_much.fit, Fit::kDoesNotFit);
@@ -79,6 +79,34 @@ TEST(Admit, WhatDoesNotFitSaysTheLeastThatDoes) {
     EXPECT_EQ(Judge(AskFor(job, {least}), 0).fit, Fit::kFitsWithPlan);
     EXPECT_EQ(Judge(AskFor(job, {least - 1}), 0).fit, Fit::kDoesNotFit);
   }
+}
+
+TEST(Admit, WhatIsAroundTheLayersMeetsNeitherThemNorTheOptimizer) {
+  const TrainingJob job = ThreeStages(
+      {{"weights", 100}, {"copies", 60, Phase::kUpdate}, {"before", 70, Phase::kAround}});
+  EXPECT_EQ(Judge(AskFor(job, {220}), 0).peak_bytes, 220);
+  const Verdict least = Judge(AskFor(job, {1}), 0);
+  EXPECT_EQ(least.minimum_memory_bytes, 170);
+  const Verdict with_plan = Judge(AskFor(job, {170}), 0);
+  EXPECT_EQ(with_plan.fit, Fit::kFitsWithPlan);
+  EXPECT_EQ(with_plan.peak_bytes, 170);
+}
+
+// A chain says what is enough; a step as it is may have been seen to take less.
+TEST(Admit, APlainStepTakesWhatWasMeasured) {
+  TrainingJob job = ThreeStages({{"weights", 100}, {"buckets", 30, Phase::kLayers}});
+  job.plain_peak_bytes = 45;
+  EXPECT_EQ(Judge(AskFor(job, {145}), 0).fit, Fit::kFits);
+  const Verdict verdict = Judge(AskFor(job, {144}), 0);
+  EXPECT_EQ(verdict.fit, Fit::kDoesNotFit);
+  EXPECT_EQ(verdict.minimum_memory_bytes, 145);
+}
+
+TEST(Admit, AChainOfNothingStillHasALeast) {
+  TrainingJob job = ThreeStages({{"weights", 10}});
+  job.chain.input_bytes = 0;
+  for (Stage& stage : job.chain.stages) stage.output_bytes = stage.saved_bytes = 0;
+  EXPECT_EQ(Judge(AskFor(job, {5}), 0).minimum_memory_bytes, 10);
 }
 
 TEST(Admit, TheCheapestThatFitComeFirstWherePricesAreKnown) {
