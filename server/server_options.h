@@ -39,7 +39,7 @@ struct ServerOptions {
   double grace_seconds = 30;              // for running solves, after that
   std::string log_level = "info";
   std::string log_format = "text";  // or "json"
-  std::string config_file;  // that these come from in part; empty: none
+  std::string config_file;          // that these come from in part; empty: none
   LogObserver::Options log = {.client_lines_per_second = 20, .hit_share = 0.01};
 };
 
