@@ -268,7 +268,9 @@ def test_other_threads_run_while_a_solver_does():
 
 # Solves again and again, so that a signal always finds a solve under way, however fast it is.
 INTERRUPTED = textwrap.dedent("""
-    import sys, time
+    import signal, sys, time
+    # A shell's background jobs are started with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.insert(0, sys.argv[1])
     import stowage
     from support import slow_chain
@@ -288,16 +290,19 @@ def test_ctrl_c_ends_a_solve_within_a_tenth_of_a_second(solver):
     tests = str(DATA.parents[1] / "client/python/tests")
     took = []
     for _ in range(3):
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-c", INTERRUPTED, tests, solver], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
-        begin = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=20)
-        took.append(float(out) - begin)
+        ) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+                time.sleep(0.5)
+                begin = time.monotonic()
+                process.send_signal(signal.SIGINT)
+                out, _ = process.communicate(timeout=20)
+                took.append(float(out) - begin)
+            finally:
+                process.kill()
     assert min(took) < 0.1, took
 
 
@@ -307,6 +312,8 @@ EXITS = textwrap.dedent("""
     sys.path.insert(0, sys.argv[1])
     import stowage
     from support import slow_chain
+    # A shell's background jobs are started with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chain, solves = slow_chain(), threading.Event()
 
     def work():
