@@ -64,7 +64,12 @@ absl::StatusOr<ExplainedSimulation> RemoteScheduler::Simulate(const SimulateRequ
 
 absl::StatusOr<std::vector<Verdict>> RemoteScheduler::Admit(const AdmitRequest& request) {
   ASSIGN_OR_RETURN(const v1::AdmitResponse response, rpc_.Admit(ToMessage(request)));
-  return FromMessage(response);
+  ASSIGN_OR_RETURN(std::vector<Verdict> verdicts, FromMessage(response));
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.device < request.devices.size()) continue;
+    return absl::DataLossError("verdicts.device: is none of the request's");
+  }
+  return verdicts;
 }
 
 absl::Status RemoteScheduler::ReportExecution(const ExecutionReport& report) {

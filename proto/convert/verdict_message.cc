@@ -59,6 +59,9 @@ absl::StatusOr<Verdict> FromMessage(const v1::Verdict& message) {
                   .peak_bytes = message.peak_bytes(),
                   .peak_outside_layers = message.peak_outside_layers()};
   ASSIGN_OR_RETURN(verdict.fit, FromMessage(message.fit()));
+  if (message.has_plan() != (verdict.fit == Verdict::Fit::kFitsWithPlan)) {
+    return absl::DataLossError("verdicts.plan: is not what the verdict says");
+  }
   if (message.has_minimum_memory_bytes()) {
     verdict.minimum_memory_bytes = message.minimum_memory_bytes();
   }

@@ -18,6 +18,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
+#include "proto/convert/verdict_message.h"
 #include "proto/service/results.h"
 #include "solver/json/print_json.h"
 #include "tests/support/chains.h"
@@ -324,6 +325,17 @@ TEST(Convert, MissesMemoryThatIsNotGiven) {
   EXPECT_EQ(FromMessage(request, &violations).options.time_precision, kDefaultTimePrecision);
   ASSERT_EQ(violations.size(), 1);
   EXPECT_EQ(violations[0].field, "platform.memory_bytes");
+}
+
+TEST(Convert, BelievesNoVerdictThatContradictsItself) {
+  v1::AdmitResponse response;
+  v1::Verdict& verdict = *response.add_verdicts();
+  verdict.set_fit(v1::Verdict::FITS);
+  EXPECT_THAT(FromMessage(response), IsOk());
+  verdict.set_fit(v1::Verdict::FITS_WITH_PLAN);
+  EXPECT_THAT(FromMessage(response), Fails(absl::StatusCode::kDataLoss, HasSubstr("plan")));
+  verdict.set_fit(static_cast<v1::Verdict::Fit>(9));
+  EXPECT_THAT(FromMessage(response), Fails(absl::StatusCode::kDataLoss, HasSubstr("fit")));
 }
 
 }  // namespace
