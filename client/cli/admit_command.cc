@@ -1,5 +1,6 @@
 // stowage admit: which devices a job fits, with or without a plan.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -9,8 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/admit_page.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
+#include "client/cli/html_page.h"
 #include "client/cli/solve_flags.h"
 #include "client/lib/scheduler.h"
 #include "client/text/table.h"
@@ -31,10 +34,11 @@ namespace {
 
 struct AdmitArguments {
   SolveFlags solve;
-  std::string job;
+  std::vector<std::string> jobs;
   std::vector<std::string> memory;
   std::string devices;
   std::string output;
+  std::string html;
   std::string format = "text";
 };
 
@@ -60,20 +64,56 @@ absl::StatusOr<v1::AdmitRequest> ReadDevices(const AdmitArguments& arguments) {
   return message;
 }
 
-absl::StatusOr<AdmitRequest> ReadAdmitRequest(const AdmitArguments& arguments) {
-  if (arguments.job == "-" && arguments.devices == "-") {
-    return absl::InvalidArgumentError("--devices: standard input is already read by --job");
-  }
-  ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.job));
-  ASSIGN_OR_RETURN(v1::AdmitRequest message, ReadDevices(arguments));
-  RETURN_IF_ERROR(Prefixed(arguments.job, FromJson(json, "job", message.mutable_job())));
+// One of the jobs, on all devices.
+struct Question {
+  std::string path;
+  v1::Job job;  // as in the file
+  AdmitRequest request;
+};
+
+absl::StatusOr<Question> ReadQuestion(const AdmitArguments& arguments, const std::string& path,
+                                      v1::AdmitRequest devices) {
+  ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
+  Question question;
+  question.path = path;
+  RETURN_IF_ERROR(Prefixed(path, FromJson(json, "job", &question.job)));
+  *devices.mutable_job() = question.job;
   std::vector<FieldViolation> violations;
-  AdmitRequest request = FromMessage(message, &violations);
-  request.solver = arguments.solve.solver;
-  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
-  Append(RequestViolations(request), &violations);
+  question.request = FromMessage(devices, &violations);
+  question.request.solver = arguments.solve.solver;
+  ASSIGN_OR_RETURN(question.request.options, ReadSolveOptions(arguments.solve));
+  Append(RequestViolations(question.request), &violations);
   RETURN_IF_ERROR(CheckRequest(violations));
-  return request;
+  return question;
+}
+
+absl::Status CheckJobs(const AdmitArguments& arguments) {
+  const auto from_input = std::ranges::count(arguments.jobs, "-");
+  if (from_input > (arguments.devices == "-" ? 0 : 1)) {
+    return absl::InvalidArgumentError(arguments.devices == "-"
+                                          ? "--devices: standard input is already read by --job"
+                                          : "--job: standard input is read twice");
+  }
+  if (arguments.jobs.size() > 1 && (arguments.format != "text" || !arguments.output.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(arguments.output.empty() ? "--format" : "--output",
+                     ": is for one job; leave it out, or give one --job"));
+  }
+  return absl::OkStatus();
+}
+
+// All are read before the first is asked for.
+absl::StatusOr<std::vector<Question>> ReadQuestions(const AdmitArguments& arguments) {
+  RETURN_IF_ERROR(CheckJobs(arguments));
+  ASSIGN_OR_RETURN(const v1::AdmitRequest devices, ReadDevices(arguments));
+  std::vector<Question> questions;
+  for (const std::string& path : arguments.jobs) {
+    absl::StatusOr<Question> question = ReadQuestion(arguments, path, devices);
+    if (!question.ok() && arguments.jobs.size() > 1) return Prefixed(path, question.status());
+    RETURN_IF_ERROR(question.status());
+    questions.push_back(*std::move(question));
+  }
+  return questions;
 }
 
 std::string NameOf(const AdmitRequest& request, const Verdict& verdict) {
@@ -115,17 +155,12 @@ std::string Text(const AdmitRequest& request, const std::vector<Verdict>& verdic
   return table.ToString(0);
 }
 
-absl::StatusOr<int> RunAdmit(const AdmitArguments& arguments) {
-  ASSIGN_OR_RETURN(const AdmitRequest request, ReadAdmitRequest(arguments));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
-  const absl::StatusOr<std::vector<Verdict>> verdicts = scheduler->Admit(request);
-  if (!verdicts.ok()) return InFlags(verdicts.status(), SolverOf(arguments.solve));
-  const std::string text =
-      arguments.format == "json" ? ToJson(ToMessage(*verdicts)) : Text(request, *verdicts);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+// The first that the job fits.
+absl::StatusOr<int> ExitCodeOf(const AdmitArguments& arguments,
+                               const std::vector<Verdict>& verdicts) {
   const auto fits = std::ranges::find_if(
-      *verdicts, [](const Verdict& verdict) { return verdict.fit != Verdict::Fit::kDoesNotFit; });
-  if (fits == verdicts->end()) return kExitInfeasible;
+      verdicts, [](const Verdict& verdict) { return verdict.fit != Verdict::Fit::kDoesNotFit; });
+  if (fits == verdicts.end()) return kExitInfeasible;
   if (fits->fit == Verdict::Fit::kFits) return kExitOk;
   if (!arguments.output.empty()) {
     const std::string json = ToJson(ToMessage(fits->plan->schedule));
@@ -134,15 +169,49 @@ absl::StatusOr<int> RunAdmit(const AdmitArguments& arguments) {
   return kExitFitsWithPlan;
 }
 
+// Of several jobs: none fits as it is where one takes a plan, and none fits where one does not.
+int Worse(int code, int other) {
+  constexpr std::array kFromBest = {kExitOk, kExitFitsWithPlan, kExitInfeasible};
+  return std::max(code, other, [&](int a, int b) {
+    return std::ranges::find(kFromBest, a) < std::ranges::find(kFromBest, b);
+  });
+}
+
+absl::StatusOr<int> RunAdmit(const AdmitArguments& arguments) {
+  ASSIGN_OR_RETURN(const std::vector<Question> questions, ReadQuestions(arguments));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
+  v1::View view;
+  int code = kExitOk;
+  for (const Question& question : questions) {
+    const absl::StatusOr<std::vector<Verdict>> verdicts = scheduler->Admit(question.request);
+    if (!verdicts.ok()) return InFlags(verdicts.status(), SolverOf(arguments.solve));
+    std::string text = arguments.format == "json" ? ToJson(ToMessage(*verdicts))
+                                                  : Text(question.request, *verdicts);
+    if (questions.size() > 1) text = absl::StrCat(Printable(question.path), ":\n", text);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    ASSIGN_OR_RETURN(const int own, ExitCodeOf(arguments, *verdicts));
+    code = Worse(code, own);
+    if (arguments.html.empty()) continue;
+    ASSIGN_OR_RETURN(*view.add_jobs(),
+                     ViewedVerdicts(question.path, question.job, question.request, *verdicts));
+  }
+  RETURN_IF_ERROR(WriteHtml(arguments.html, view));
+  return code;
+}
+
 }  // namespace
 
 void AddAdmitCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<AdmitArguments>();
   CLI::App& command = *app.add_subcommand("admit", "say which devices a job fits");
   command.footer(
-      "Exit codes, of the first that it fits: 0 as it is, 3 with a plan; 2 none, 1 error.");
-  command.add_option("--job", arguments->job, "the job, as JSON; - for standard input")
+      "Exit codes, of the first that it fits: 0 as it is, 3 with a plan; 2 none, 1 error. Of "
+      "several jobs the worst.");
+  command
+      .add_option("--job", arguments->jobs,
+                  "the job, as JSON; - for standard input; may be repeated, as for several batches")
       ->required()
+      ->allow_extra_args(false)
       ->type_name("FILE");
   CLI::Option* const memory =
       command
@@ -165,6 +234,7 @@ void AddAdmitCommand(CLI::App& app, Subcommand* chosen) {
                   "file to write the schedule to, where the first that it fits takes one")
       ->type_name("FILE")
       ->group("Output");
+  AddHtml(command, &arguments->html);
   AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] { *chosen = [arguments] { return RunAdmit(*arguments); }; });
 }

@@ -201,23 +201,31 @@ TrainingJob FromMessage(const v1::Job& message, std::vector<FieldViolation>* vio
                              absl::StrCat("is ", static_cast<int>(component.phase()),
                                           "; it must be STEP, LAYERS, UPDATE or AROUND")});
     }
-    job.components.push_back(
-        {component.name(), component.bytes(), phase.value_or(Component::Phase::kStep)});
+    job.components.push_back({component.name(), component.bytes(),
+                              phase.value_or(Component::Phase::kStep), component.shards()});
   }
   if (message.has_plain_peak_bytes()) job.plain_peak_bytes = message.plain_peak_bytes();
+  job.in_flight = message.in_flight();
   return job;
+}
+
+v1::Component ToMessage(const Component& component) {
+  v1::Component message;
+  message.set_name(component.name);
+  message.set_bytes(component.bytes);
+  message.set_phase(ToMessage(component.phase));
+  message.set_shards(component.shards);
+  return message;
 }
 
 v1::Job ToMessage(const TrainingJob& job) {
   v1::Job message;
   *message.mutable_chain() = ToMessage(job.chain);
   for (const Component& component : job.components) {
-    v1::Component& added = *message.add_components();
-    added.set_name(component.name);
-    added.set_bytes(component.bytes);
-    added.set_phase(ToMessage(component.phase));
+    *message.add_components() = ToMessage(component);
   }
   if (job.plain_peak_bytes.has_value()) message.set_plain_peak_bytes(*job.plain_peak_bytes);
+  message.set_in_flight(job.in_flight);
   return message;
 }
 

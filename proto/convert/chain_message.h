@@ -21,6 +21,7 @@ v1::Platform ToMessage(const Platform& platform);
 
 // Sets `violations` to components whose phase this version does not know.
 TrainingJob FromMessage(const v1::Job& message, std::vector<FieldViolation>* violations);
+v1::Component ToMessage(const Component& component);
 v1::Job ToMessage(const TrainingJob& job);
 
 // A platform without memory_bytes, which a Platform cannot tell from one with none.

@@ -39,21 +39,6 @@ absl::StatusOr<Verdict::Fit> FromMessage(v1::Verdict::Fit fit) {
   }
 }
 
-v1::Verdict ToMessage(const Verdict& verdict) {
-  v1::Verdict message;
-  message.set_device(static_cast<int>(verdict.device));
-  message.set_fit(ToMessage(verdict.fit));
-  message.set_peak_bytes(verdict.peak_bytes);
-  message.set_peak_outside_layers(verdict.peak_outside_layers);
-  if (verdict.minimum_memory_bytes.has_value()) {
-    message.set_minimum_memory_bytes(*verdict.minimum_memory_bytes);
-  }
-  if (verdict.plan != nullptr) {
-    *message.mutable_plan() = ToMessage(SolveResult{verdict.plan, Origin()}, verdict.platform);
-  }
-  return message;
-}
-
 absl::StatusOr<Verdict> FromMessage(const v1::Verdict& message) {
   Verdict verdict{.device = static_cast<size_t>(message.device()),
                   .peak_bytes = message.peak_bytes(),
@@ -74,6 +59,21 @@ absl::StatusOr<Verdict> FromMessage(const v1::Verdict& message) {
 }
 
 }  // namespace
+
+v1::Verdict ToMessage(const Verdict& verdict) {
+  v1::Verdict message;
+  message.set_device(static_cast<int>(verdict.device));
+  message.set_fit(ToMessage(verdict.fit));
+  message.set_peak_bytes(verdict.peak_bytes);
+  message.set_peak_outside_layers(verdict.peak_outside_layers);
+  if (verdict.minimum_memory_bytes.has_value()) {
+    message.set_minimum_memory_bytes(*verdict.minimum_memory_bytes);
+  }
+  if (verdict.plan != nullptr) {
+    *message.mutable_plan() = ToMessage(SolveResult{verdict.plan, Origin()}, verdict.platform);
+  }
+  return message;
+}
 
 v1::AdmitResponse ToMessage(const std::vector<Verdict>& verdicts) {
   v1::AdmitResponse message;

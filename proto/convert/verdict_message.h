@@ -10,6 +10,7 @@
 
 namespace stowage {
 
+v1::Verdict ToMessage(const Verdict& verdict);
 v1::AdmitResponse ToMessage(const std::vector<Verdict>& verdicts);
 // Errors: DATA_LOSS naming the field for a value that no verdict of this version has.
 absl::StatusOr<std::vector<Verdict>> FromMessage(const v1::AdmitResponse& message);

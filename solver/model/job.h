@@ -3,7 +3,6 @@
 #ifndef STOWAGE_SOLVER_MODEL_JOB_H_
 #define STOWAGE_SOLVER_MODEL_JOB_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +13,8 @@
 namespace stowage {
 
 inline constexpr size_t kMaxComponents = 100;  // of a job
+inline constexpr int kMaxInFlight = 1000;
+inline constexpr int kMaxShards = 1'000'000;
 
 struct Component {
   enum class Phase {
@@ -26,6 +27,11 @@ struct Component {
   std::string name = {};  // "weights"
   int64_t bytes = 0;
   Phase phase = Phase::kStep;
+  int shards = 0;  // devices over which the bytes are divided; 0: none, `bytes` are this device's
+
+  int64_t BytesOnDevice() const {
+    return shards <= 1 ? bytes : bytes / shards + (bytes % shards == 0 ? 0 : 1);
+  }
 
   bool operator==(const Component&) const = default;
 };
@@ -35,9 +41,26 @@ struct TrainingJob {
   std::vector<Component> components = {};
   // What a step with all layers kept takes beside kStep, as measured; unset: as the chain says.
   std::optional<int64_t> plain_peak_bytes = {};
+  int in_flight = 0;  // micro-batches whose values a pipeline's stage holds at once; 0: one
 
   bool operator==(const TrainingJob&) const = default;
 };
+
+// Of the components of a phase, on one device. Requires: Violations(job) is empty.
+inline int64_t BytesIn(Component::Phase phase, const TrainingJob& job) {
+  int64_t bytes = 0;
+  for (const Component& component : job.components) {
+    if (component.phase == phase) bytes += component.BytesOnDevice();
+  }
+  return bytes;
+}
+
+// The part of a step without layers that takes more.
+inline Component::Phase HighestOutside(const TrainingJob& job) {
+  using Phase = Component::Phase;
+  return BytesIn(Phase::kUpdate, job) < BytesIn(Phase::kAround, job) ? Phase::kAround
+                                                                     : Phase::kUpdate;
+}
 
 // What a job takes beside its chain, in the parts of a step, which do not meet.
 struct BesideChain {
@@ -48,18 +71,10 @@ struct BesideChain {
 
 // Requires: Violations(job) is empty.
 inline BesideChain BesideChainOf(const TrainingJob& job) {
-  using Phase = Component::Phase;
-  const auto sum = [&job](Phase phase) {
-    int64_t bytes = 0;
-    for (const Component& component : job.components) {
-      if (component.phase == phase) bytes += component.bytes;
-    }
-    return bytes;
-  };
-  const int64_t step = sum(Phase::kStep);
+  const int64_t step = BytesIn(Component::Phase::kStep, job);
   return {.step = step,
-          .layers = step + sum(Phase::kLayers),
-          .outside = step + std::max(sum(Phase::kUpdate), sum(Phase::kAround))};
+          .layers = step + BytesIn(Component::Phase::kLayers, job),
+          .outside = step + BytesIn(HighestOutside(job), job)};
 }
 
 }  // namespace stowage

@@ -46,6 +46,11 @@ class Checker {
     return false;
   }
 
+  void Count(absl::string_view field, int value, int most) {
+    if (value >= 0 && value <= most) return;
+    Add(field, absl::StrCat("is ", value, "; it must be from 1 to ", most, ", or 0 for one"));
+  }
+
   void Rate(absl::string_view field, double value) {
     if (value == 0) return;
     if (!(value >= kMinBytesPerSecond && value <= kMaxBytesPerSecond)) {
@@ -350,7 +355,9 @@ std::vector<FieldViolation> Violations(const TrainingJob& job) {
   for (size_t i = 0; i < std::min(job.components.size(), kMaxComponents); ++i) {
     Checker checker(absl::StrCat("job.components[", i, "]."), &out);
     total.Add(checker, "bytes", job.components[i].bytes);
+    checker.Count("shards", job.components[i].shards, kMaxShards);
   }
+  Checker("job.", &out).Count("in_flight", job.in_flight, kMaxInFlight);
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "solver/model/answer.h"
+#include "solver/model/job.h"
 #include "solver/model/request.h"
 #include "solver/model/verdict.h"
 
@@ -23,6 +24,10 @@ SolveRequest PlanRequest(const AdmitRequest& request, size_t device);
 // The verdict with the answer to that. O(stages).
 Verdict VerdictWithPlan(const AdmitRequest& request, size_t device,
                         std::shared_ptr<const Answer> answer);
+
+// What is on the device at the peak of the verdict, in the order of the job's components, the
+// layers last: the sum of the bytes, which are those on this device, is its peak_bytes.
+std::vector<Component> PartsOfPeak(const TrainingJob& job, const Verdict& verdict);
 
 // One verdict of each device, in their order, as AdmitResponse has them.
 std::vector<Verdict> Ranked(const AdmitRequest& request, std::vector<Verdict> verdicts);

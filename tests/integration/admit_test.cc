@@ -16,6 +16,7 @@
 #include "proto/convert/schedule_message.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
+#include "tests/integration/html_view.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/chains.h"
 #include "tests/support/files.h"
@@ -181,6 +182,62 @@ TEST_F(Admit, TheCommandLineExitsAsTheJobFits) {
                     absl::StrCat(3 * kGibibyte - 4 * kWeightBytes - kWorkspaceBytes)});
     EXPECT_EQ(simulated.exit_code, 0) << simulated;
   }
+}
+
+// Of a job in two batches, the second of which has a stage of a pipeline and sharded weights.
+TEST(AdmitPage, HasTheMemoryOfEachJobByPartsAndThePlans) {
+  const TempFolder files;
+  const std::string small = files.Write("batch-32.json", ToJson(Resnet101()));
+  v1::Job piped = Resnet101();
+  piped.set_in_flight(2);
+  piped.mutable_components(0)->set_shards(3);
+  const std::string large = files.Write("batch-64.json", ToJson(piped));
+  const std::string html = files.Path("page.html");
+  const ProgramResult result =
+      RunProgram({Program("stowage"), "admit", "--local", "--job", small, "--job", large,
+                  "--memory", "16GiB,4GiB,1GiB", "--html", html});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("batch-32.json:\n"), HasSubstr("batch-64.json:\n")));
+  const v1::View view = ViewIn(ReadFile(html));
+  ASSERT_EQ(view.jobs_size(), 2);
+  EXPECT_EQ(view.jobs(0).name(), "batch-32");
+  for (const v1::ViewedJob& job : view.jobs()) {
+    ASSERT_EQ(job.verdicts_size(), 3);
+    for (const v1::ViewedVerdict& viewed : job.verdicts()) {
+      int64_t bytes = 0;
+      for (const v1::Component& part : viewed.parts()) bytes += part.bytes();
+      EXPECT_EQ(bytes, viewed.verdict().peak_bytes());
+      EXPECT_GT(viewed.step_seconds(), 0);
+      EXPECT_EQ(viewed.has_plan(), viewed.verdict().fit() == v1::Verdict::FITS_WITH_PLAN);
+    }
+  }
+  const v1::ViewedVerdict& planned = view.jobs(1).verdicts(1);
+  EXPECT_EQ(planned.verdict().fit(), v1::Verdict::FITS_WITH_PLAN);
+  EXPECT_EQ(planned.device().platform().memory_bytes(), 4 * kGibibyte);
+  EXPECT_EQ(planned.parts(0).bytes(), kWeightBytes / 3);
+  EXPECT_EQ(planned.parts(planned.parts_size() - 1).name(), "layers");
+  ASSERT_EQ(planned.plan().schedules_size(), 1);
+  EXPECT_EQ(planned.plan().chain().name(), Resnet101().chain().name());
+  EXPECT_GT(planned.plan().schedules(0).simulation().timeline_size(), 0);
+}
+
+TEST(AdmitPage, TheExitCodeIsThatOfTheWorstJob) {
+  const TempFolder files;
+  v1::Job piped = Resnet101();
+  piped.set_in_flight(4);
+  const std::string small = files.Write("small.json", ToJson(Resnet101()));
+  const std::string large = files.Write("large.json", ToJson(piped));
+  const auto exit_code = [&](const std::string& memory, std::vector<std::string> flags = {}) {
+    std::vector<std::string> argv{
+        Program("stowage"), "admit", "--local", "--job", small, "--job", large, "--memory", memory};
+    argv.insert(argv.end(), flags.begin(), flags.end());
+    return RunProgram(argv).exit_code;
+  };
+  EXPECT_EQ(exit_code("64GiB"), 0);
+  EXPECT_EQ(exit_code("12GiB"), 3);
+  EXPECT_EQ(exit_code("2GiB"), 2);
+  EXPECT_EQ(exit_code("64GiB", {"--format", "json"}), 1);
+  EXPECT_EQ(exit_code("64GiB", {"--output", files.Path("plan.json")}), 1);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "solver/base/quote.h"
 #include "stowage/v1/scheduler.pb.h"
 #include "stowage/v1/view.pb.h"
+#include "tests/integration/html_view.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -236,15 +237,6 @@ TEST_F(Cli, NothingIsWrittenWhereNothingIsFound) {
 TEST_F(Cli, AnOutputThatCannotBeWrittenIsAnError) {
   EXPECT_THAT(SolveSmall({"--memory", "100", "--output", folder_.Path("no/such/folder")}),
               Fails({"--output: ", "no/such/folder"}));
-}
-
-// The data of a page of --html.
-v1::View ViewIn(const std::string& page) {
-  const std::string begin = R"(<script type="application/json" id="view">)";
-  const size_t at = page.find(begin);
-  EXPECT_NE(at, std::string::npos);
-  const size_t from = at + begin.size();
-  return Parsed<v1::View>(page.substr(from, page.find("</script>", from) - from));
 }
 
 TEST_F(Cli, ThePageHoldsTheAnswerAndItsSimulation) {

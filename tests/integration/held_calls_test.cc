@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "grpcpp/grpcpp.h"
@@ -169,12 +170,13 @@ TEST_F(ThroughHaproxy, ReflectionAnswersBeforeTheCallersLastWord) {
   RawGrpc client(haproxy_.address());
   client.Begin(1, kReflection);
   client.Send(1, GrpcMessage("", 0), kPatience);
+  // A proxy may pass on the answer in several frames.
   const auto deadline = steady_clock::now() + kPatience;
-  while (client.FramesUntilEnd(1, std::chrono::milliseconds(20)) != "HD") {
+  while (!absl::StartsWith(client.FramesUntilEnd(1, std::chrono::milliseconds(20)), "HD")) {
     ASSERT_LT(steady_clock::now(), deadline);
   }
   client.End(1);
-  EXPECT_THAT(client.FramesUntilEnd(1, kPatience), "HDH");
+  EXPECT_THAT(client.FramesUntilEnd(1, kPatience), testing::MatchesRegex("HD+H"));
 }
 
 // gRPC's clients take UNIMPLEMENTED as "send the calls".

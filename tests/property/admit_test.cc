@@ -11,6 +11,7 @@
 
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/brute_force.h"
@@ -32,6 +33,22 @@ Verdict Judge(const TrainingJob& job, int64_t memory) {
   return VerdictWithPlan(request, 0, std::make_shared<const Answer>(*std::move(answer)));
 }
 
+// The peak of storing everything beside what so many micro-batches less one have stored.
+int64_t PlainPeakOfSeveral(const Chain& chain, int64_t copies) {
+  int64_t stored = chain.input_bytes;
+  for (const Stage& stage : chain.stages) stored += stage.saved_bytes;
+  return StoreAllPeakBytes(chain) + (copies - 1) * stored;
+}
+
+// What is on the device right before the first backward: that one's memory without what it adds.
+int64_t BytesAtTheTurn(const Chain& chain, const ExplainedSimulation& judged, const Answer& plan) {
+  size_t turn = 0;
+  while (plan.schedule.operations[turn].kind != OperationKind::kBackward) ++turn;
+  const int last = chain.length() + 1;
+  return judged.timeline[turn].memory_bytes - chain.gradient_bytes(last - 1) -
+         chain.gradient_bytes(last) - chain.stage(last).backward_overhead_bytes;
+}
+
 // What each part of a step takes, counted here; whether the layers fit, by brute force.
 RC_GTEST_PROP(Admit, AgreesWithBruteForce, ()) {
   TrainingJob job{*SmallChains(4)};
@@ -41,25 +58,35 @@ RC_GTEST_PROP(Admit, AgreesWithBruteForce, ()) {
   for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
     const auto phase =
         *rc::gen::element(Phase::kStep, Phase::kLayers, Phase::kUpdate, Phase::kAround);
-    const int64_t bytes = *rc::gen::inRange<int64_t>(0, 20);
-    job.components.push_back({"", bytes, phase});
+    int64_t bytes = *rc::gen::inRange<int64_t>(0, 20);
+    const int shards = *rc::gen::inRange(0, 4);
+    job.components.push_back({"", bytes, phase, shards});
+    if (shards > 1) bytes = (bytes + shards - 1) / shards;
     const bool is_step = phase == Phase::kStep;
     layers += is_step || phase == Phase::kLayers ? bytes : 0;
     update += is_step || phase == Phase::kUpdate ? bytes : 0;
     around += is_step || phase == Phase::kAround ? bytes : 0;
   }
   const int64_t outside = std::max(update, around);
-  const int64_t memory = *rc::gen::inRange<int64_t>(0, 80);
+  job.in_flight = *rc::gen::element(0, 0, 1, 2, 3);
+  const int64_t copies = std::max(1, job.in_flight);
+  const int64_t memory = *rc::gen::inRange<int64_t>(0, 80 * copies);
   const Verdict verdict = Judge(job, memory);
   const bool has_schedule =
-      FastestByBruteForce(job.chain, memory - layers, ScheduleClass::kAny).has_value();
-  RC_ASSERT((verdict.fit != Fit::kDoesNotFit) == (has_schedule && outside <= memory));
+      memory >= layers &&
+      FastestByBruteForce(job.chain, (memory - layers) / copies, ScheduleClass::kAny).has_value();
+  const int64_t plain = PlainPeakOfSeveral(job.chain, copies);
+  const bool fits_plainly = std::max(layers + plain, outside) <= memory;
+  RC_ASSERT((verdict.fit == Fit::kFits) == fits_plainly);
+  RC_ASSERT((verdict.fit != Fit::kDoesNotFit) ==
+            (fits_plainly || (has_schedule && outside <= memory)));
   if (verdict.fit == Fit::kFitsWithPlan) {
-    const absl::StatusOr<Simulation> judged =
-        Simulate(job.chain, verdict.platform, verdict.plan->schedule);
-    RC_ASSERT(judged.ok() && judged->feasible());
-    RC_ASSERT(verdict.peak_bytes ==
-              std::max(layers + judged->prediction.peak_memory_bytes, outside));
+    const absl::StatusOr<ExplainedSimulation> judged =
+        SimulateAndExplain(job.chain, verdict.platform, verdict.plan->schedule);
+    RC_ASSERT(judged.ok() && judged->simulation.feasible());
+    const int64_t peak = judged->simulation.prediction.peak_memory_bytes +
+                         (copies - 1) * BytesAtTheTurn(job.chain, *judged, *verdict.plan);
+    RC_ASSERT(verdict.peak_bytes == std::max(layers + peak, outside));
   }
   if (verdict.fit != Fit::kDoesNotFit) RC_ASSERT(verdict.peak_bytes <= memory);
   if (verdict.minimum_memory_bytes.has_value()) {

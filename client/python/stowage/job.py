@@ -41,8 +41,10 @@ class Component(Message):
 
     Attributes:
         name: Free text, as in "weights".
-        bytes: On one device.
+        bytes: On one device, or on all `shards` together.
         phase: When it is there.
+        shards: Devices over which the bytes are divided, as the optimizer's state in ZeRO 1; each
+            has an equal share, rounded up. 0: they are those of this device.
     """
 
     root: ClassVar[str] = "component"
@@ -50,6 +52,7 @@ class Component(Message):
     name: str = ""
     bytes: int = 0
     phase: Phase = Phase.STEP
+    shards: Int32 = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,8 @@ class Job(Message):
         components: The rest, at most 100.
         plain_peak_bytes: What a step with all layers kept takes beside the components of phase
             STEP, as measured; None: what the chain says, which may be more.
+        in_flight: Micro-batches whose values a pipeline's stage holds at once: rank r of p, from 0,
+            up to p - r; 0 means 1.
     """
 
     root: ClassVar[str] = "job"
@@ -68,6 +73,7 @@ class Job(Message):
     chain: Chain | None = None
     components: tuple[Component, ...] = ()
     plain_peak_bytes: int | None = None
+    in_flight: Int32 = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

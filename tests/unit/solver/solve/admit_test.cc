@@ -102,6 +102,41 @@ TEST(Admit, APlainStepTakesWhatWasMeasured) {
   EXPECT_EQ(verdict.minimum_memory_bytes, 145);
 }
 
+TEST(Admit, AStageOfAPipelineHoldsMicroBatchesInFlight) {
+  TrainingJob job = ThreeStages({{"weights", 100}});
+  const int64_t alone = Judge(AskFor(job, {1000}), 0).peak_bytes;
+  int64_t kept = job.chain.input_bytes;
+  for (const Stage& stage : job.chain.stages) kept += stage.saved_bytes;
+  job.in_flight = 4;
+  const Verdict plain = Judge(AskFor(job, {1000}), 0);
+  EXPECT_EQ(plain.fit, Fit::kFits);
+  EXPECT_EQ(plain.peak_bytes, alone + 3 * kept);
+  const Verdict planned = Judge(AskFor(job, {plain.peak_bytes - 1}), 0);
+  EXPECT_EQ(planned.fit, Fit::kFitsWithPlan);
+  EXPECT_EQ(planned.platform.memory_bytes, (plain.peak_bytes - 101) / 4);
+  EXPECT_LE(planned.peak_bytes, plain.peak_bytes - 1);
+  EXPECT_GT(planned.peak_bytes, 100 + planned.plan->prediction.peak_memory_bytes);
+  const std::optional<int64_t> least = Judge(AskFor(job, {1}), 0).minimum_memory_bytes;
+  ASSERT_TRUE(least.has_value());
+  EXPECT_EQ(Judge(AskFor(job, {*least}), 0).fit, Fit::kFitsWithPlan);
+  EXPECT_EQ(Judge(AskFor(job, {*least - 1}), 0).fit, Fit::kDoesNotFit);
+}
+
+TEST(Admit, NoNumberOfMicroBatchesOverflows) {
+  TrainingJob job = ThreeStages({{"weights", (int64_t{1} << 62) - 1}});
+  job.chain.stages[1].saved_bytes = int64_t{1} << 61;
+  job.in_flight = kMaxInFlight;
+  const Verdict verdict = Judge(AskFor(job, {int64_t{1} << 61}), 0);
+  EXPECT_EQ(verdict.fit, Fit::kDoesNotFit);
+  EXPECT_EQ(verdict.peak_bytes, INT64_MAX);
+}
+
+TEST(Admit, ShardsHaveEqualPartsOfAComponent) {
+  const TrainingJob job =
+      ThreeStages({{"optimizer", 1000, Phase::kStep, 8}, {"weights", 1, Phase::kStep, 3}});
+  EXPECT_EQ(Judge(AskFor(job, {1000}), 0).peak_bytes, 125 + 1 + 120);
+}
+
 TEST(Admit, AChainOfNothingStillHasALeast) {
   TrainingJob job = ThreeStages({{"weights", 10}});
   job.chain.input_bytes = 0;
@@ -132,14 +167,17 @@ TEST(Admit, EveryFieldThatIsWrongIsNamed) {
   request.devices[1].price = -2;
   request.solver = "none";
   request.options.memory_slots = -1;
+  request.job.in_flight = kMaxInFlight + 1;
+  request.job.components[1].shards = -1;
   std::vector<std::string> fields;
   for (const FieldViolation& violation : RequestViolations(request)) {
     fields.push_back(violation.field);
   }
   EXPECT_THAT(fields, testing::UnorderedElementsAre(
                           "job.chain.stages[1].forward_seconds", "job.components[0].bytes",
-                          "job.components[2].bytes", "options.memory_slots", "solver",
-                          "devices[0].platform.memory_bytes", "devices[1].price"));
+                          "job.components[2].bytes", "job.components[1].shards", "job.in_flight",
+                          "options.memory_slots", "solver", "devices[0].platform.memory_bytes",
+                          "devices[1].price"));
   request.devices.clear();
   EXPECT_THAT(RequestViolations(request),
               testing::Contains(testing::Field(&FieldViolation::field, "devices")));
