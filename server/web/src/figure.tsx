@@ -1,6 +1,11 @@
 // Figures of the JSON: each one says where it is from, and has the exact value beside the text.
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, createContext } from "preact";
+import { useContext } from "preact/hooks";
 import { format, type Unit } from "./units";
+
+// Where the view stands in the document's JSON, as in "jobs.1.verdicts.0.plan."; the document itself
+// is the view by default.
+export const ViewPath = createContext("");
 
 interface FigureProps {
   value: number | string;
@@ -9,8 +14,9 @@ interface FigureProps {
 }
 
 export function Figure({ value, unit, at }: FigureProps) {
+  const path = useContext(ViewPath);
   return (
-    <data value={String(value)} data-at={at} data-unit={unit}>
+    <data value={String(value)} data-at={path + at} data-unit={unit}>
       {format(value, unit)}
     </data>
   );

@@ -14,7 +14,7 @@ const kShapes = [
   "M-1.5 -5.5h3v4h4v3h-4v4h-3v-4h-4v-3h4z",
   "M0 5.5L5.5 -4.5H-5.5z",
 ];
-const kColors = ["saved", "recomputed", "backward", "offload", "prefetch", "release"];
+export const kColors = ["saved", "recomputed", "backward", "offload", "prefetch", "release"];
 
 function lookOf(index: number): { shape: string; color: string } {
   return {
@@ -47,6 +47,7 @@ export interface LinesPlot {
   xTick: (value: number) => string;
   xSteps?: number[]; // between ticks; default: powers of ten, and 2 and 5 times these
   yTick: (value: number) => string;
+  ySteps?: number[]; // as xSteps
   verticals: { x: number; text: string }[];
   mark?: { x: number; y: number; text: string }[];
   height: number; // share of the window's
@@ -139,7 +140,7 @@ export function LinesChart({ plot: shown, label, onChoose }: Props) {
   useEffect(() => {
     const element = root.current!;
     const colors = readColors();
-    const { lines, bounds, xRange, yRange, xSteps } = shown;
+    const { lines, bounds, xRange, yRange, xSteps, ySteps } = shown;
     const axis: uPlot.Axis = {
       stroke: colors("muted"),
       font: "11px system-ui, sans-serif",
@@ -188,6 +189,7 @@ export function LinesChart({ plot: shown, label, onChoose }: Props) {
           {
             ...axis,
             size: gutterOf(element.clientWidth),
+            ...(ySteps === undefined ? {} : { incrs: ySteps }),
             values: (_, values) => values.map(shown.yTick),
           },
         ],

@@ -2,6 +2,7 @@
 import "uplot/dist/uPlot.min.css";
 import "./palette.css";
 import "./style.css";
+import "./jobs.css";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import type { View } from "../generated/stowage/v1/view";
@@ -10,6 +11,7 @@ import { BudgetsView } from "./budgets_view";
 import { ChainView } from "./chain_view";
 import { CompareView } from "./compare_view";
 import { ExperimentView } from "./experiment_view";
+import { JobsView } from "./jobs_view";
 import { useLive } from "./live";
 import { chainName } from "./names";
 import { type Route, routeText, useRoute, type ViewName } from "./route";
@@ -150,6 +152,7 @@ function Page({ data }: { data: View }) {
 function Start({ data }: { data: View }) {
   if (data.service !== undefined) return <ServiceView needsToken={data.service.needs_token} />;
   if (data.experiment !== undefined) return <ExperimentView experiment={data.experiment} />;
+  if (data.jobs.length > 0) return <JobsView jobs={data.jobs} />;
   return <Page data={data} />;
 }
 
