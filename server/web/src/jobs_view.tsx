@@ -193,7 +193,7 @@ function PlanPage({ jobs, route, device, go }: PlanProps) {
         view={view}
         viewed={view.schedules[0]!}
         route={{ ...route, view: "schedule", schedule: 0 }}
-        go={({ view: _view, schedule: _schedule, other: _other, ...place }) => go(place)}
+        go={go}
       />
     </ViewPath.Provider>
   );
