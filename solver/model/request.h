@@ -84,6 +84,7 @@ struct SimulateRequest {
 };
 
 inline constexpr size_t kMaxDevices = 32;
+inline constexpr size_t kMaxNameBytes = 1'000;  // of what an AdmitRequest names
 
 // A device that a job may be given.
 struct JobDevice {

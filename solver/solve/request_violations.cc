@@ -113,11 +113,38 @@ std::vector<FieldViolation> TooMany(size_t components, size_t devices) {
   return violations;
 }
 
+// Names are for people: long ones are a mistake, or cost all who read the request.
+void CheckName(const std::string& path, const std::string& name,
+               std::vector<FieldViolation>* violations) {
+  if (name.size() <= kMaxNameBytes) return;
+  violations->push_back({path, absl::StrCat("has ", name.size(), " bytes; at most ", kMaxNameBytes,
+                                            " are allowed, so shorten it")});
+}
+
+std::vector<FieldViolation> LongNames(const AdmitRequest& request) {
+  std::vector<FieldViolation> violations;
+  const Chain& chain = request.job.chain;
+  CheckName("job.chain.name", chain.name, &violations);
+  for (size_t i = 0; i < std::min(chain.stages.size(), size_t{kMaxStages}); ++i) {
+    CheckName(absl::StrCat("job.chain.stages[", i, "].name"), chain.stages[i].name, &violations);
+  }
+  const std::vector<Component>& components = request.job.components;
+  for (size_t i = 0; i < std::min(components.size(), kMaxComponents); ++i) {
+    CheckName(absl::StrCat("job.components[", i, "].name"), components[i].name, &violations);
+  }
+  for (size_t i = 0; i < std::min(request.devices.size(), kMaxDevices); ++i) {
+    CheckName(absl::StrCat("devices[", i, "].platform.name"), request.devices[i].platform.name,
+              &violations);
+  }
+  return violations;
+}
+
 std::vector<FieldViolation> RequestViolations(const AdmitRequest& request) {
   std::vector<FieldViolation> violations = Violations(request.job);
   Append(Violations(request.options, request.job.chain.length()), &violations);
   Append(SolverViolations(request.solver), &violations);
   Append(TooMany(request.job.components.size(), request.devices.size()), &violations);
+  Append(LongNames(request), &violations);
   for (size_t i = 0; i < std::min(request.devices.size(), kMaxDevices); ++i) {
     const std::string path = absl::StrCat("devices[", i, "]");
     Append(Within(path, Violations(request.devices[i])), &violations);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -149,6 +150,54 @@ TEST_F(Admit, AHostileJobGetsOneClearErrorAndCostsNothing) {
               AllOf(HasSubstr("job.components: has 10005 entries; at most 100"),
                     HasSubstr("devices: has 100000 entries; must be 1 to 32")));
   EXPECT_LT(status.error_message().size(), 300);
+  EXPECT_TRUE(remote_.Answers()) << server_.Log();
+}
+
+TEST_F(Admit, EachHostileFieldGetsOneErrorThatNamesIt) {
+  const std::string long_name(10'000'000, 'x');
+  struct Case {
+    const char* error;
+    std::function<void(v1::AdmitRequest&)> change;
+  };
+  const Case cases[] = {
+      {"job.components: has 10005 entries",
+       [](v1::AdmitRequest& request) {
+         for (int i = 0; i < 10'000; ++i) AddComponent(request.mutable_job(), "", 1);
+       }},
+      {"job.components[1].bytes: is 4611686018427387904",
+       [](v1::AdmitRequest& request) {
+         request.mutable_job()->mutable_components(1)->set_bytes(int64_t{1} << 62);
+       }},
+      {"job.chain.stages[3].forward_seconds: is nan",
+       [](v1::AdmitRequest& request) {
+         request.mutable_job()->mutable_chain()->mutable_stages(3)->set_forward_seconds(
+             std::numeric_limits<double>::quiet_NaN());
+       }},
+      {"job.components[0].name: has 10000000 bytes",
+       [&](v1::AdmitRequest& request) {
+         request.mutable_job()->mutable_components(0)->set_name(long_name);
+       }},
+      {"job.chain.stages[2].name: has 10000000 bytes",
+       [&](v1::AdmitRequest& request) {
+         request.mutable_job()->mutable_chain()->mutable_stages(2)->set_name(long_name);
+       }},
+      {"devices[0].platform.name: has 10000000 bytes",
+       [&](v1::AdmitRequest& request) {
+         request.mutable_devices(0)->mutable_platform()->set_name(long_name);
+       }},
+  };
+  for (const Case& hostile : cases) {
+    v1::AdmitRequest request = AskFor({3 * kGibibyte});
+    hostile.change(request);
+    v1::AdmitResponse response;
+    const grpc::Status status = Ask(request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), testing::StartsWith(hostile.error));
+    EXPECT_LT(status.error_message().size(), 200U);
+    const auto violations = ViolationsOf(status);
+    ASSERT_TRUE(violations.has_value()) << hostile.error;
+    EXPECT_EQ(violations->violations_size(), 1) << status.error_message();
+  }
   EXPECT_TRUE(remote_.Answers()) << server_.Log();
 }
 

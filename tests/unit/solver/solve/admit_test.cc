@@ -189,5 +189,27 @@ TEST(Admit, EveryFieldThatIsWrongIsNamed) {
               testing::Contains(testing::Field(&FieldViolation::field, "job.components")));
 }
 
+TEST(Admit, ALongNameIsNamedByItsPathAndNotRepeated) {
+  AdmitRequest request = AskFor(ThreeStages({{"weights", 1}}), {1});
+  const std::string longest(kMaxNameBytes, 'x');
+  request.job.chain.name = request.job.chain.stages[1].name = longest;
+  request.job.components[0].name = request.devices[0].platform.name = longest;
+  EXPECT_THAT(RequestViolations(request), testing::IsEmpty());
+
+  const std::string long_name(10'000'000, 'x');
+  for (std::string* name : {&request.job.chain.name, &request.job.chain.stages[1].name,
+                            &request.job.components[0].name, &request.devices[0].platform.name}) {
+    *name = long_name;
+  }
+  std::vector<std::string> fields;
+  for (const FieldViolation& violation : RequestViolations(request)) {
+    fields.push_back(violation.field);
+    EXPECT_LT(violation.problem.size(), 100U);
+  }
+  EXPECT_THAT(fields,
+              testing::UnorderedElementsAre("job.chain.name", "job.chain.stages[1].name",
+                                            "job.components[0].name", "devices[0].platform.name"));
+}
+
 }  // namespace
 }  // namespace stowage
