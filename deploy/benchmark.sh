@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds for release, and prints twelve tables: what rotor's dynamic program
+# Installs what is missing, builds for release, and prints thirteen tables: what rotor's dynamic program
 # costs beside the textbook's; what pofo and auto cost and gain with a link; what auto costs, and when
 # it has what; how far it is from the optimum of small chains; what Mixed Mode costs, gains and takes
 # for granted; what rotor gains over equal segments on real chains; what flat plans cost beside rotor,
 # and what frameworks' settings lose against auto; how far the executor's steps are from the
-# simulator's; what the service costs beside a bare gRPC echo; and what a client feels of a hostile
-# one. An hour once built: ten minutes of it the service under mixed load, ten the hostile client,
-# twenty auto.
+# simulator's; what the service costs beside a bare gRPC echo; what an Admit costs beside a cache hit
+# of Solve; and what a client feels of a hostile one. An hour once built: ten minutes of it the service
+# under mixed load, two Admit, ten the hostile client, twenty auto.
 #   deploy/benchmark.sh [FLAG…]    flags of stowage_rotor_benchmark, as in --slots=1000 --textbook=339
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,5 +34,7 @@ echo
 build/benchmark/bin/stowage_agent_benchmark
 echo
 build/benchmark/bin/stowage_service_benchmark
+echo
+build/benchmark/bin/stowage_admit_benchmark
 echo
 build/benchmark/bin/stowage_tenants_benchmark
