@@ -60,6 +60,8 @@ def _printed(options: argparse.Namespace) -> Sequence[Verdict]:
     more: dict[str, Any] = {
         "optimizer": _OPTIMIZERS[options.optimizer],
         "autocast": _TYPES[options.autocast] if options.autocast else None,
+        "device": options.device,
+        "calibration": options.calibration,
     }
     if options.batch != _LARGEST:
         sample, job = _sample(options.batch, options.length), options.job is not None
@@ -109,6 +111,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--optimizer", choices=_OPTIMIZERS, default="adamw", help="default: adamw")
     add("--weights", choices=_TYPES, default="float32", help="their type; default: float32")
     add("--autocast", choices=("bfloat16", "float16"), help="default: off")
+    add("--device", choices=("cuda", "cpu"), default="cuda", help="whose kernels; default: cuda")
+    add("--calibration", metavar="FILE", help="ratios of runs, of which the interval is then")
     names = " ".join(gpu.name for gpu in gpus())
     add("--gpu", action="append", default=[], metavar="NAME", help=f"may be repeated; of {names}")
     add("--job", metavar="FILE", help="file to write the step to as a job, for stowage admit")

@@ -22,6 +22,16 @@ from torch._subclasses.fake_tensor import (
 )
 
 from stowage.errors import StowageError
+from stowage.estimates.calibration import (
+    ANY_GPU,
+    Calibration,
+    Spread,
+    cpu_name,
+    interval_of,
+    kind_of,
+    known_ratios,
+    spread_of,
+)
 from stowage.estimates.gpu_choices import GpuChoices, as_on_a_gpu
 from stowage.estimates.gpus import Gpu, gpu_of
 from stowage.estimates.layer_profile import LayerProfile, layer_profile, plain_step
@@ -78,6 +88,7 @@ class Estimate:
 
     Attributes:
         peaks: Of the forward, the backward and the optimizer's step.
+        spread: How far such estimates are off, on the first GPU that was asked for.
         notes: What the estimate assumes.
         verdicts: Of each GPU that was asked for, in that order.
         job: Where it was asked for: the step as a job for `Client.admit` and `stowage admit`, with
@@ -85,6 +96,7 @@ class Estimate:
     """
 
     peaks: tuple[StepPeak, ...]
+    spread: Spread
     notes: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     job: Job | None = field(default=None, repr=False)
@@ -98,6 +110,11 @@ class Estimate:
         """Of tensors: without a GPU's context, libraries' workspaces and the allocator's slack."""
         return self.peak.bytes
 
+    @property
+    def interval(self) -> tuple[int, int]:
+        """The lowest and the highest peak to expect, in bytes: see `Spread.covers`."""
+        return interval_of(self.peaks, self.spread)
+
     def __str__(self) -> str:
         names = list(dict.fromkeys(c.name for peak in self.peaks for c in peak.components))
         lines = [f"{'peak of':10}{'total':>12}" + "".join(f"{name:>13}" for name in names)]
@@ -107,6 +124,9 @@ class Estimate:
                 f"{peak.part:10}{format_bytes(peak.bytes):>12}"
                 + "".join(f"{format_bytes(sizes.get(name, 0)):>13}" for name in names)
             )
+        low, high = map(format_bytes, self.interval)
+        highest = format_bytes(self.peak_bytes)
+        lines.append(f"peak {highest}, between {low} and {high} ({self.spread})")
         lines.append(f"highest in the {self.peak.part}, at {self.peak.place}")
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join([*lines, *map(str, self.verdicts)])
@@ -123,6 +143,7 @@ def estimate(
     gpu: str | Gpu | Sequence[str | Gpu] = (),
     offload: bool = True,
     job: bool = False,
+    calibration: Calibration | str | os.PathLike[str] | None = None,
 ) -> Estimate:
     """The memory of a step of training, without running it, and whether it fits a GPU.
 
@@ -148,6 +169,8 @@ def estimate(
             takes; or the least memory, and what would help.
         offload: Whether plans may send values to the host's memory, as those of `stowage.fit`.
         job: Whether to make `Estimate.job`, for which all layers are measured; needs a `gpu`.
+        calibration: Ratios of runs on the device, or their file, of which the interval is then;
+            None: of those that come with the package.
 
     Raises:
         StowageError: The model's code reads what tensors contain, or the model is sharded or
@@ -163,7 +186,10 @@ def estimate(
     cards = [gpu_of(card) for card in ([gpu] if isinstance(gpu, (str, Gpu)) else gpu)]
     if job and not cards:
         raise ValueError("job: its times are those of a GPU: pass one as gpu=, as 'H100-80G'")
+    own = known_ratios(calibration)
     made = built(model)
+    kind = kind_of(made, autocast)
+    name = cpu_name() if device == "cpu" else cards[0].name if cards else ANY_GPU
     with (
         _ONE_AT_A_TIME,
         torch.enable_grad(),
@@ -176,8 +202,14 @@ def estimate(
         last = peaks[-1].bytes
         plain = max(peak.bytes for peak in peaks[:2])
         found = step.job(cards[0], plain, last) if job else None
-        verdicts = tuple(step.verdict(card, highest, last, offload=offload) for card in cards)
-        return Estimate(peaks, step.notes, verdicts, found)
+        verdicts = tuple(
+            replace(
+                step.verdict(card, highest, last, offload=offload),
+                interval=interval_of(peaks, spread_of(own, card.name, kind)),
+            )
+            for card in cards
+        )
+        return Estimate(peaks, spread_of(own, name, kind), step.notes, verdicts, found)
 
 
 _ONE_AT_A_TIME = threading.RLock()  # what is replaced for an estimate is the process's

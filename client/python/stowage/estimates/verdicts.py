@@ -35,6 +35,7 @@ class Verdict:
         answer: The plan, with its schedule; None: there is none.
         chain: The model's layers as they would be on this GPU, where a plan was found.
         advice: What would help, where it does not fit; else "".
+        interval: The lowest and the highest peak of the step as it is; None: not known.
     """
 
     gpu: Gpu
@@ -47,10 +48,22 @@ class Verdict:
     answer: Answer | None = None
     chain: Chain | None = None
     advice: str = ""
+    interval: tuple[int, int] | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the step as it is fits at both ends of the interval, or at neither."""
+        low, high = self.interval or (self.peak_bytes, self.peak_bytes)
+        usable = self.gpu.usable_bytes
+        return high <= usable if self.outcome == FITS else low > usable
 
     def __str__(self) -> str:
         usable = f"{self.gpu.name}: {format_bytes(self.gpu.usable_bytes)} usable of "
         text = f"{usable}{format_bytes(self.gpu.memory_bytes)}: {self.outcome}"
+        if not self.is_sure:
+            is_high = self.outcome == FITS
+            end, does = ("upper", "does not") if is_high else ("lower", "does without a plan")
+            text += f", but the interval's {end} end {does}"
         if self.outcome == DOES_NOT_FIT:
             least = format_bytes(self.least_bytes or self.peak_bytes)
             return f"{text}, takes {least} at least with a plan; {self.advice}"
