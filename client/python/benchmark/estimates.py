@@ -105,7 +105,7 @@ def step(job: Job, model: nn.Module, sample: Any, optimizer: torch.optim.Optimiz
 def answer(what: str, name: str) -> None:
     """What a process of its own prints: a line of JSON."""
     job = {**JOBS, **zoo_jobs()}[name]
-    if what == "run":
+    if what == "measured":
         print(json.dumps(run(job)))
     else:
         found = estimated(job)
@@ -119,7 +119,7 @@ class JobError(Exception):
 def asked(what: str, name: str) -> Any:
     ranks = JOBS[name].ranks if name in JOBS else 1
     command = [sys.executable]
-    if what == "run" and ranks > 1:
+    if what == "measured" and ranks > 1:
         command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     return json.loads(last_line([*command, __file__, f"--{what}", name]))
 
@@ -164,7 +164,7 @@ class Row:
 def rows(names: Iterable[str]) -> Iterator[tuple[str, Row | JobError]]:
     for name in names:
         try:
-            yield name, Row(*asked("estimate", name), asked("run", name))
+            yield name, Row(*asked("estimated", name), asked("measured", name))
         except JobError as error:
             yield name, error
 
@@ -212,14 +212,14 @@ def by_command(name: str) -> str:
         command += ["--batch", str(batch), "--length", str(length), "--device", "cpu"]
         command += ["--optimizer", job.optimizer.lower()]
         command += ["--autocast", "bfloat16"] if job.autocast else []
-        match = re.search(r"^peak ([^,]*),", output_of(command), re.MULTILINE)
+        match = re.search(r"^peak (?!of )([^,\n]*),", output_of(command), re.MULTILINE)
     return match[1] if match else "nothing"
 
 
 def write(path: str) -> None:
     calibration = stowage.Calibration(path)
     for name, job in zoo_jobs().items():
-        found, measured = estimated(job), asked("run", name)
+        found, measured = estimated(job), asked("measured", name)
         calibration.add(found, measured)
         print(f"{name}: {_mib(found.peak_bytes)} MiB, measured {_mib(measured)}", flush=True)
 
@@ -234,10 +234,10 @@ def main() -> None:
     )
     parser.add_argument("--job", action="append", choices=JOBS, help="default: all")
     parser.add_argument("--write", metavar="FILE", help="where to add the ratios")
-    parser.add_argument("--run", help=argparse.SUPPRESS)
-    parser.add_argument("--estimate", help=argparse.SUPPRESS)
+    parser.add_argument("--measured", help=argparse.SUPPRESS)
+    parser.add_argument("--estimated", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    for what in ("run", "estimate"):
+    for what in ("measured", "estimated"):
         if getattr(options, what) is not None:
             answer(what, getattr(options, what))
             return
