@@ -112,8 +112,9 @@ class Calibration:
 
         Args:
             estimate: Of the run: for its GPU alone, or for the CPU.
-            measured_peak_bytes: The highest memory of all its tensors in a step that is not the
-                first, as of torch.cuda.max_memory_allocated.
+            measured_peak_bytes: The highest memory of all its tensors, weights included, in a step
+                that is not the first and runs without a plan, as of
+                torch.cuda.max_memory_allocated.
 
         Raises:
             CalibrationError: The file cannot be read or written.
@@ -123,23 +124,7 @@ class Calibration:
                 f"measured_peak_bytes: is {measured_peak_bytes!r}; pass a whole number of bytes, "
                 "as of torch.cuda.max_memory_allocated()"
             )
-        return self._add(estimate, ratio_of(estimate.peaks, measured_peak_bytes))
-
-    def add_activations(self, estimate: Estimate, measured_bytes: int | None) -> float:
-        """As `add`, of activations alone in forward and backward: what `stowage.fit` measures of a
-        plain step, the `plain_peak_bytes` of `stowage.report`.
-        """
-        if type(measured_bytes) is not int or measured_bytes < 1:
-            raise ValueError(
-                f"measured_bytes: is {measured_bytes!r}; pass plain_peak_bytes of stowage.report, "
-                "which is None where no plain step was measured"
-            )
-        estimated = max(split(peak)[1] for peak in estimate.peaks[:2])
-        if estimated == 0:
-            raise ValueError("estimate: has no activations: estimate a step that makes some")
-        return self._add(estimate, measured_bytes / estimated)
-
-    def _add(self, estimate: Estimate, ratio: float) -> float:
+        ratio = ratio_of(estimate.peaks, measured_peak_bytes)
         device = estimate.spread.device
         if device == ANY_GPU:
             raise ValueError("estimate: names no GPU: pass the one of the run as estimate(gpu=...)")
