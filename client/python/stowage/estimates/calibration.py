@@ -24,7 +24,8 @@ from stowage.estimates.live_bytes import ACTIVATIONS
 from stowage.plan_file import write_durably
 
 if TYPE_CHECKING:
-    from stowage.estimates.estimate import Estimate, StepPeak
+    from stowage.estimates.estimate import Estimate
+    from stowage.estimates.step import StepPeak
 
 _VERSION = 1
 _MOST = 1000.0  # a ratio above it is a mistake

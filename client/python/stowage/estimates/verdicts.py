@@ -28,7 +28,8 @@ class Verdict:
         gpu: The card.
         outcome: "fits", "fits with a plan" or "does not fit".
         peak_bytes: Of the step as it is.
-        least_bytes: Where it does not fit: no plan takes less of the whole step; else None.
+        least_bytes: Where it does not fit: no plan takes less of the whole step; else None, also
+            where no plan could be looked for, as of layers that are sharded.
         seconds: Of a step that runs as the outcome says, on this GPU; None: not known.
         plan_bytes: Of the step with the plan, at its highest; None: there is none.
         slowdown: Of the plan: its time over that of the step as it is, less 1.
@@ -65,7 +66,11 @@ class Verdict:
             end, does = ("upper", "does not") if is_high else ("lower", "does without a plan")
             text += f", but the interval's {end} end {does}"
         if self.outcome == DOES_NOT_FIT:
-            least = format_bytes(self.least_bytes or self.peak_bytes)
+            if self.least_bytes is None:
+                return (
+                    f"{text} without a plan, takes {format_bytes(self.peak_bytes)}; {self.advice}"
+                )
+            least = format_bytes(self.least_bytes)
             return f"{text}, takes {least} at least with a plan; {self.advice}"
         if self.outcome == FITS_WITH_A_PLAN:
             text += f", {self.slowdown:+.1%}"
