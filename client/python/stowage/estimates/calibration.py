@@ -125,7 +125,27 @@ class Calibration:
                 f"measured_peak_bytes: is {measured_peak_bytes!r}; pass a whole number of bytes, "
                 "as of torch.cuda.max_memory_allocated()"
             )
-        ratio = ratio_of(estimate.peaks, measured_peak_bytes)
+        return self._add(estimate, ratio_of(estimate.peaks, measured_peak_bytes))
+
+    def add_activations(self, estimate: Estimate, measured_bytes: int | None) -> float:
+        """As `add`, of what `stowage.fit` measured of a plain step: the `plain_peak_bytes` of
+        `stowage.report`, of forward and backward beside gradients that are there.
+
+        Args:
+            estimate: As of `add`, with accumulation=2, so that gradients are there as well.
+            measured_bytes: Without weights, gradients, the optimizer's state and the sample.
+        """
+        if type(measured_bytes) is not int or measured_bytes < 1:
+            raise ValueError(
+                f"measured_bytes: is {measured_bytes!r}; pass plain_peak_bytes of stowage.report, "
+                "which is None where no plain step was measured"
+            )
+        forward, backward = estimate.peaks[:2]
+        if all(component.name != "gradients" for component in forward.components):
+            raise ValueError("estimate: has no gradients in its forward: pass accumulation=2 to it")
+        return self._add(estimate, measured_bytes / max(split(forward)[1], split(backward)[1]))
+
+    def _add(self, estimate: Estimate, ratio: float) -> float:
         device = estimate.spread.device
         if device == ANY_GPU:
             raise ValueError("estimate: names no GPU: pass the one of the run as estimate(gpu=...)")

@@ -178,6 +178,23 @@ def test_a_run_is_added(tmp_path):
     assert fields == {"device", "kind", "ratio"}
 
 
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="of a CPU's kernels")
+def test_what_fit_has_measured_is_added(tmp_path):
+    example, calibration = make("gpt2"), Calibration(tmp_path / "ratios.json")
+    found, plain = (
+        stowage.estimate(example.model, example.sample, device="cpu", accumulation=number)
+        for number in (2, 1)
+    )
+    stowage.fit(example.model, example.sample, activations="50%", verbose=False)
+    measured_bytes = stowage.report(example.model).plain_peak_bytes
+    assert calibration.add_activations(found, measured_bytes) == pytest.approx(1, abs=0.05)
+    assert len(calibration.ratios()) == 1
+    with pytest.raises(ValueError, match="pass accumulation=2"):
+        calibration.add_activations(plain, measured_bytes)
+    with pytest.raises(ValueError, match="measured_bytes: is None"):
+        calibration.add_activations(found, None)
+
+
 def test_processes_add_to_one_file(tmp_path):
     path = tmp_path / "ratios.json"
     code = (
