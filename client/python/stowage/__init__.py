@@ -88,6 +88,7 @@ _LAZY = {
     "PlanSource": "stowage.planner",
     "Planned": "stowage.planner",
     "plan": "stowage.planner",
+    "Calibration": "stowage.estimates",
     "estimate": "stowage.estimates",
     "Estimate": "stowage.estimates",
     "gpus": "stowage.estimates",

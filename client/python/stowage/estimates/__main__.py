@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from stowage.errors import InfeasibleError, StowageError
 from stowage.estimates.batches import largest_batch
@@ -57,9 +58,17 @@ def _printed(options: argparse.Namespace) -> Sequence[Verdict]:
     if options.job is not None and not options.gpu:
         raise ValueError("job: its times are those of a GPU: pass one by --gpu")
     make = _maker_of(options.config, _TYPES[options.weights], options.length)
+    if options.ddp is not None:
+        make = _then(DistributedDataParallel, make)
+    elif options.fsdp is not None:
+        make = _then(_fully_sharded, make)
     more: dict[str, Any] = {
         "optimizer": _OPTIMIZERS[options.optimizer],
         "autocast": _TYPES[options.autocast] if options.autocast else None,
+        "device": options.device,
+        "calibration": options.calibration,
+        "accumulation": options.accumulation,
+        "ranks": options.ddp if options.ddp is not None else options.fsdp,
     }
     if options.batch != _LARGEST:
         sample, job = _sample(options.batch, options.length), options.job is not None
@@ -109,6 +118,20 @@ def _parser() -> argparse.ArgumentParser:
     add("--optimizer", choices=_OPTIMIZERS, default="adamw", help="default: adamw")
     add("--weights", choices=_TYPES, default="float32", help="their type; default: float32")
     add("--autocast", choices=("bfloat16", "float16"), help="default: off")
+    add("--device", choices=("cuda", "cpu"), default="cuda", help="whose kernels; default: cuda")
+    add("--calibration", metavar="FILE", help="ratios of runs, of which the interval is then")
+    add(
+        "--accumulation",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="micro-batches of --batch sequences in a step; default: 1",
+    )
+    parallel = parser.add_mutually_exclusive_group()
+    text = "memory of one of N ranks under DistributedDataParallel; default: one process"
+    parallel.add_argument("--ddp", type=_positive, metavar="N", help=text)
+    text = "of one of N ranks, with fully_shard of each layer and of the model"
+    parallel.add_argument("--fsdp", type=_positive, metavar="N", help=text)
     names = " ".join(gpu.name for gpu in gpus())
     add("--gpu", action="append", default=[], metavar="NAME", help=f"may be repeated; of {names}")
     add("--job", metavar="FILE", help="file to write the step to as a job, for stowage admit")
@@ -152,6 +175,24 @@ def _maker_of(path: str, kind: torch.dtype, length: int) -> Callable[[], nn.Modu
         return made.train()
 
     return make
+
+
+def _then(
+    spread: Callable[[nn.Module], nn.Module], make: Callable[[], nn.Module]
+) -> Callable[[], nn.Module]:
+    return lambda: spread(make())
+
+
+def _fully_sharded(model: nn.Module) -> nn.Module:
+    from torch.distributed.fsdp import fully_shard
+
+    lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
+    # Its layers are the model's, where several lists are.
+    layers = max(lists, key=lambda part: sum(p.numel() for p in part.parameters()), default=())
+    for layer in layers:
+        fully_shard(layer)
+    fully_shard(model)
+    return model
 
 
 def _class_in(content: Any, path: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass_type
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
@@ -35,6 +35,8 @@ class Roofline(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignor
         self._gpu = gpu
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(map(is_traceable_wrapper_subclass_type, types)):
+            return NotImplemented  # so that it is called with the tensors inside
         output = func(*args, **(kwargs or {}))
         if not _has_no_kernel(func):
             self.seconds += self._seconds_of(func, args, kwargs or {}, output)

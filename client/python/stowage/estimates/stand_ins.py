@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from stowage.errors import StowageError
-from stowage.torch.sharding import part_of
+from stowage.torch.sharding import is_fully_sharded, is_sharded
 from stowage.torch.structure import put_tensors, take_tensors
 
 
@@ -32,18 +32,60 @@ def copy_without_content(module: nn.Module) -> nn.Module:
     it is not the caller's.
     """
     made: dict[int, Any] = {}  # a tensor may be in several places
-    for name, part in module.named_modules():
-        for tensors in (part._parameters, part._buffers, vars(part)):
-            for key, value in tensors.items():
-                if isinstance(value, Tensor) and id(value) not in made:
-                    _check_kind(value, f"{name}.{key}" if name else key)
-                    made[id(value)] = _stand_in(value)
+    for path, tensors, key in _places_of_tensors(module):
+        if id(tensors[key]) not in made:
+            _check_kind(tensors[key], path)
+            made[id(tensors[key])] = _stand_in(tensors[key])
     try:
         return copy.deepcopy(module, made)
     except Exception as error:
         raise StowageError(
             f"the model cannot be copied ({error}): pass what makes it, as a lambda"
         ) from error
+
+
+def fill(model: nn.Module) -> None:
+    """Puts stand-ins into a model that was made on "meta", under a FakeTensorMode. Models that are
+    sharded cannot be copied.
+    """
+    made: dict[int, Tensor] = {}
+    for path, tensors, key in list(_places_of_tensors(model)):
+        tensor = tensors[key]
+        if isinstance(tensor, nn.Parameter) and not tensor.is_meta and id(tensor) not in made:
+            raise StowageError(
+                f"ranks: {path} is on {tensor.device}: make the model in what is passed as such, "
+                "without a device"
+            )
+        if is_sharded(tensor):
+            if tensor.is_meta:
+                _fill_sharded(tensor)
+                made[id(tensor)] = tensor
+            continue
+        if id(tensor) not in made:
+            _check_kind(tensor, path)
+            made[id(tensor)] = _stand_in(tensor)
+        tensors[key] = made[id(tensor)]
+    for module in filter(is_fully_sharded, model.modules()):
+        for group in module._get_fsdp_state()._fsdp_param_groups:  # type: ignore[operator, unused-ignore]
+            for parameter in group.fsdp_params:
+                parameter.reset_sharded_param()
+
+
+def _fill_sharded(tensor: Any) -> None:
+    """It stays the same object, which `fully_shard` keeps."""
+    empty = torch.empty_like(tensor.detach(), device="cpu")
+    if isinstance(tensor, nn.Parameter):
+        empty = nn.Parameter(empty, requires_grad=tensor.requires_grad)
+    torch.utils.swap_tensors(tensor, empty)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def _places_of_tensors(module: nn.Module) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """By path: the dict that has the tensor, and its key there."""
+    for name, part in module.named_modules():
+        for tensors in (part._parameters, part._buffers, vars(part)):
+            for key, value in tensors.items():
+                if isinstance(value, Tensor):
+                    yield f"{name}.{key}" if name else key, tensors, key
 
 
 def sample_without_content(sample: Any) -> Any:
@@ -54,9 +96,9 @@ def sample_without_content(sample: Any) -> Any:
 
 
 def _check_kind(tensor: Tensor, name: str) -> None:
-    if part_of(tensor) is not tensor:
+    if is_sharded(tensor):
         raise StowageError(
-            f"{name} is sharded: estimate the model before fully_shard or parallelize_module"
+            f"{name} is sharded: pass what makes and shards the model, as a lambda, and ranks="
         )
     if type(tensor) not in (Tensor, nn.Parameter, nn.Buffer):
         raise StowageError(

@@ -28,13 +28,15 @@ class Verdict:
         gpu: The card.
         outcome: "fits", "fits with a plan" or "does not fit".
         peak_bytes: Of the step as it is.
-        least_bytes: Where it does not fit: no plan takes less of the whole step; else None.
+        least_bytes: Where it does not fit: no plan takes less of the whole step; else None, also
+            where no plan could be looked for, as of layers that are sharded.
         seconds: Of a step that runs as the outcome says, on this GPU; None: not known.
         plan_bytes: Of the step with the plan, at its highest; None: there is none.
         slowdown: Of the plan: its time over that of the step as it is, less 1.
         answer: The plan, with its schedule; None: there is none.
         chain: The model's layers as they would be on this GPU, where a plan was found.
         advice: What would help, where it does not fit; else "".
+        interval: The lowest and the highest peak of the step as it is; None: not known.
     """
 
     gpu: Gpu
@@ -47,12 +49,28 @@ class Verdict:
     answer: Answer | None = None
     chain: Chain | None = None
     advice: str = ""
+    interval: tuple[int, int] | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the step as it is fits at both ends of the interval, or at neither."""
+        low, high = self.interval or (self.peak_bytes, self.peak_bytes)
+        usable = self.gpu.usable_bytes
+        return high <= usable if self.outcome == FITS else low > usable
 
     def __str__(self) -> str:
         usable = f"{self.gpu.name}: {format_bytes(self.gpu.usable_bytes)} usable of "
         text = f"{usable}{format_bytes(self.gpu.memory_bytes)}: {self.outcome}"
+        if not self.is_sure:
+            is_high = self.outcome == FITS
+            end, does = ("upper", "does not") if is_high else ("lower", "does without a plan")
+            text += f", but the interval's {end} end {does}"
         if self.outcome == DOES_NOT_FIT:
-            least = format_bytes(self.least_bytes or self.peak_bytes)
+            if self.least_bytes is None:
+                return (
+                    f"{text} without a plan, takes {format_bytes(self.peak_bytes)}; {self.advice}"
+                )
+            least = format_bytes(self.least_bytes)
             return f"{text}, takes {least} at least with a plan; {self.advice}"
         if self.outcome == FITS_WITH_A_PLAN:
             text += f", {self.slowdown:+.1%}"
