@@ -61,17 +61,16 @@ class Verdict:
     def __str__(self) -> str:
         usable = f"{self.gpu.name}: {format_bytes(self.gpu.usable_bytes)} usable of "
         text = f"{usable}{format_bytes(self.gpu.memory_bytes)}: {self.outcome}"
+        if self.outcome == DOES_NOT_FIT and self.least_bytes is None:
+            text += " without a plan"
         if not self.is_sure:
             is_high = self.outcome == FITS
             end, does = ("upper", "does not") if is_high else ("lower", "does without a plan")
             text += f", but the interval's {end} end {does}"
         if self.outcome == DOES_NOT_FIT:
-            if self.least_bytes is None:
-                return (
-                    f"{text} without a plan, takes {format_bytes(self.peak_bytes)}; {self.advice}"
-                )
-            least = format_bytes(self.least_bytes)
-            return f"{text}, takes {least} at least with a plan; {self.advice}"
+            takes = format_bytes(self.least_bytes or self.peak_bytes)
+            how = "" if self.least_bytes is None else " at least with a plan"
+            return f"{text}, takes {takes}{how}; {self.advice}"
         if self.outcome == FITS_WITH_A_PLAN:
             text += f", {self.slowdown:+.1%}"
         if self.seconds is not None:
