@@ -121,7 +121,7 @@ std::string NameOf(const AdmitRequest& request, const Verdict& verdict) {
   return name.empty() ? absl::StrCat("device ", verdict.device + 1) : Printable(name);
 }
 
-std::string VerdictText(const Verdict& verdict) {
+std::string VerdictText(const TrainingJob& job, const Verdict& verdict) {
   const absl::string_view when = verdict.peak_outside_layers ? ", outside of the layers" : "";
   switch (verdict.fit) {
     case Verdict::Fit::kFits:
@@ -132,7 +132,8 @@ std::string VerdictText(const Verdict& verdict) {
           "fits with a plan: takes %s%s, %+.1f %%, %s a step", FormatBytes(verdict.peak_bytes),
           when, 100 * prediction.overhead, FormatSeconds(prediction.makespan_seconds));
       if (prediction.peak_host_bytes == 0) return text;
-      return absl::StrCat(text, ", with ", FormatBytes(prediction.peak_host_bytes), " on the host");
+      return absl::StrCat(text, ", with ", FormatBytes(prediction.peak_host_bytes), " on the host",
+                          job.in_flight > 1 ? " for each micro-batch" : "");
     }
     case Verdict::Fit::kDoesNotFit:
       break;
@@ -150,7 +151,8 @@ std::string Text(const AdmitRequest& request, const std::vector<Verdict>& verdic
   for (const Verdict& verdict : verdicts) {
     const JobDevice& device = request.devices[verdict.device];
     table.Add({NameOf(request, verdict), FormatBytes(device.platform.memory_bytes),
-               device.price > 0 ? absl::StrFormat("%g", device.price) : "", VerdictText(verdict)});
+               device.price > 0 ? absl::StrFormat("%g", device.price) : "",
+               VerdictText(request.job, verdict)});
   }
   return table.ToString(0);
 }
@@ -169,12 +171,22 @@ absl::StatusOr<int> ExitCodeOf(const AdmitArguments& arguments,
   return kExitFitsWithPlan;
 }
 
-// Of several jobs: none fits as it is where one takes a plan, and none fits where one does not.
+// 2 before 3 before 0: scripts submit all jobs, or none.
 int Worse(int code, int other) {
   constexpr std::array kFromBest = {kExitOk, kExitFitsWithPlan, kExitInfeasible};
   return std::max(code, other, [&](int a, int b) {
     return std::ranges::find(kFromBest, a) < std::ranges::find(kFromBest, b);
   });
+}
+
+// Tells apart what scripts may ignore, as a server that is down, from what is wrong.
+absl::StatusOr<int> NoAnswer(const absl::Status& status) {
+  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
+      !absl::IsResourceExhausted(status)) {
+    return status;
+  }
+  std::fprintf(stderr, "stowage: %s\n", Printable(status.message()).c_str());
+  return kExitNoAnswer;
 }
 
 absl::StatusOr<int> RunAdmit(const AdmitArguments& arguments) {
@@ -184,7 +196,10 @@ absl::StatusOr<int> RunAdmit(const AdmitArguments& arguments) {
   int code = kExitOk;
   for (const Question& question : questions) {
     const absl::StatusOr<std::vector<Verdict>> verdicts = scheduler->Admit(question.request);
-    if (!verdicts.ok()) return InFlags(verdicts.status(), SolverOf(arguments.solve));
+    if (!verdicts.ok()) {
+      const absl::Status status = InFlags(verdicts.status(), SolverOf(arguments.solve));
+      return NoAnswer(questions.size() > 1 ? Prefixed(question.path, status) : status);
+    }
     std::string text = arguments.format == "json" ? ToJson(ToMessage(*verdicts))
                                                   : Text(question.request, *verdicts);
     if (questions.size() > 1) text = absl::StrCat(Printable(question.path), ":\n", text);
@@ -205,8 +220,8 @@ void AddAdmitCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<AdmitArguments>();
   CLI::App& command = *app.add_subcommand("admit", "say which devices a job fits");
   command.footer(
-      "Exit codes, of the first that it fits: 0 as it is, 3 with a plan; 2 none, 1 error. Of "
-      "several jobs the worst.");
+      "Exit codes, of the first that it fits: 0 as it is, 3 with a plan; 2 none, 1 error, 4 the "
+      "server does not answer. Of several jobs the worst.");
   command
       .add_option("--job", arguments->jobs,
                   "the job, as JSON; - for standard input; may be repeated, as for several batches")

@@ -7,6 +7,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/verdict_message.h"
 #include "proto/service/results.h"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/chain.h"
 #include "solver/model/modes.h"
@@ -42,7 +43,7 @@ absl::StatusOr<v1::ViewedJob> ViewedVerdicts(const std::string& path, const v1::
                                              const AdmitRequest& request,
                                              const std::vector<Verdict>& verdicts) {
   v1::ViewedJob viewed;
-  viewed.set_name(std::filesystem::path(path).stem().string());
+  viewed.set_name(Printable(std::filesystem::path(path).stem().string()));
   for (const Verdict& verdict : verdicts) {
     ASSIGN_OR_RETURN(*viewed.add_verdicts(), Viewed(job, request, verdict));
   }

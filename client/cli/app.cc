@@ -35,7 +35,7 @@ int RunApp(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app(
       "Stowage: fits a training job into GPU memory with the least time lost.\n"
-      "Exit codes: 0 done, 1 error, 2 infeasible; admit: 3 fits with a plan.",
+      "Exit codes: 0 done, 1 error, 2 infeasible; admit: 3 fits with a plan, 4 no answer.",
       "stowage");
   app.set_version_flag("--version", "stowage " STOWAGE_VERSION);
   Subcommand chosen;

@@ -26,6 +26,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
 inline constexpr int kExitInfeasible = 2;
 inline constexpr int kExitFitsWithPlan = 3;  // of admit
+inline constexpr int kExitNoAnswer = 4;      // of admit: the server did not answer
 
 // The whole file, or standard input for "-".
 // Errors: NOT_FOUND and the like, with the path.

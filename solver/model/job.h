@@ -55,26 +55,22 @@ inline int64_t BytesIn(Component::Phase phase, const TrainingJob& job) {
   return bytes;
 }
 
-// The part of a step without layers that takes more.
-inline Component::Phase HighestOutside(const TrainingJob& job) {
-  using Phase = Component::Phase;
-  return BytesIn(Phase::kUpdate, job) < BytesIn(Phase::kAround, job) ? Phase::kAround
-                                                                     : Phase::kUpdate;
-}
-
 // What a job takes beside its chain, in the parts of a step, which do not meet.
 struct BesideChain {
-  int64_t step = 0;     // always
-  int64_t layers = 0;   // while forwards and backwards of layers run, `step` included
-  int64_t outside = 0;  // the most while none runs, `step` included
+  int64_t step = 0;    // always
+  int64_t layers = 0;  // while forwards and backwards of layers run, `step` included
+  int64_t update = 0;  // in the optimizer's step, `step` included
+  int64_t around = 0;  // before and after the layers, `step` included
 };
 
 // Requires: Violations(job) is empty.
 inline BesideChain BesideChainOf(const TrainingJob& job) {
-  const int64_t step = BytesIn(Component::Phase::kStep, job);
+  using Phase = Component::Phase;
+  const int64_t step = BytesIn(Phase::kStep, job);
   return {.step = step,
-          .layers = step + BytesIn(Component::Phase::kLayers, job),
-          .outside = step + BytesIn(HighestOutside(job), job)};
+          .layers = step + BytesIn(Phase::kLayers, job),
+          .update = step + BytesIn(Phase::kUpdate, job),
+          .around = step + BytesIn(Phase::kAround, job)};
 }
 
 }  // namespace stowage

@@ -1,6 +1,7 @@
 #include "solver/solve/admit.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -14,15 +15,10 @@
 namespace stowage {
 namespace {
 
-// What the rest of the job leaves of the device while the layers run; negative: it does not fit.
-int64_t LeftToLayers(const AdmitRequest& request, size_t device) {
-  return request.devices[device].platform.memory_bytes - BesideChainOf(request.job).layers;
-}
-
 // What a micro-batch leaves between its forward and its backward, with all layers kept.
 int64_t KeptBytes(const Chain& chain) {
   int64_t kept = chain.input_bytes;
-  for (const Stage& stage : chain.stages) kept += stage.saved_bytes;
+  for (int l = 1; l <= chain.length() + 1; ++l) kept += chain.stage(l).saved_bytes;
   return kept;
 }
 
@@ -38,28 +34,49 @@ int64_t KeptBytes(const Chain& chain, const Platform& platform, const Schedule& 
 
 int64_t InFlight(const TrainingJob& job) { return std::max(1, job.in_flight); }
 
-// The peak of a micro-batch beside what the other ones in flight keep. Below 2^62 but for what
-// never fits.
-int64_t BesideOthers(const TrainingJob& job, int64_t peak, int64_t kept) {
-  const int64_t others = SaturatingMultiply(InFlight(job) - 1, kept);
-  return std::min(kMaxTotalBytes, peak + std::min(kMaxTotalBytes, others));
+// What the other micro-batches in flight keep. At most 2^62, which fits no device, as all below.
+int64_t KeptByOthers(const TrainingJob& job, int64_t kept) {
+  return std::min(kMaxTotalBytes, SaturatingMultiply(InFlight(job) - 1, kept));
 }
 
-// Each micro-batch in flight gets an equal share, so that all fit whatever the others keep.
+int64_t Sum(int64_t a, int64_t b) { return CheckedAdd(a, b).value_or(INT64_MAX); }
+
+// What each micro-batch in flight may take, so that all fit, whatever the others keep; negative:
+// none may take anything.
+int64_t ShareOf(const TrainingJob& job, int64_t memory) {
+  const BesideChain beside = BesideChainOf(job);
+  if (memory < std::max({beside.layers, beside.update, beside.around})) return -1;
+  const int64_t share = (memory - beside.layers) / InFlight(job);
+  if (InFlight(job) == 1) return share;
+  return std::min(share, (memory - beside.around) / (InFlight(job) - 1));
+}
+
+// The least memory with which the share is so large.
+int64_t EnoughFor(const TrainingJob& job, int64_t share) {
+  const BesideChain beside = BesideChainOf(job);
+  const int64_t others = KeptByOthers(job, share);
+  return std::max(
+      {Sum(Sum(beside.layers, share), others), Sum(beside.around, others), beside.update});
+}
+
 Platform PlatformOfPlan(const AdmitRequest& request, size_t device) {
   Platform share = request.devices[device].platform;
-  const int64_t shares = InFlight(request.job);
-  share.memory_bytes = std::max<int64_t>(0, LeftToLayers(request, device)) / shares;
+  share.memory_bytes = std::max<int64_t>(0, ShareOf(request.job, share.memory_bytes));
   if (share.host_memory_bytes > 0) {
     // 0 is no limit.
-    share.host_memory_bytes = std::max<int64_t>(1, share.host_memory_bytes / shares);
+    share.host_memory_bytes = std::max<int64_t>(1, share.host_memory_bytes / InFlight(request.job));
   }
   return share;
 }
 
-// Where layers, and what is beside them then, take so much at their highest.
-Verdict WithPeak(const AdmitRequest& request, size_t device, Verdict::Fit fit, int64_t layers) {
-  const int64_t outside = BesideChainOf(request.job).outside;
+// Where a micro-batch takes, with what is beside the layers, so much at its highest, and others
+// keep so much.
+Verdict WithPeak(const AdmitRequest& request, size_t device, Verdict::Fit fit, int64_t micro_batch,
+                 int64_t kept) {
+  const BesideChain beside = BesideChainOf(request.job);
+  const int64_t others = KeptByOthers(request.job, kept);
+  const int64_t layers = Sum(micro_batch, others);
+  const int64_t outside = std::max(Sum(beside.around, others), beside.update);
   return {.device = device,
           .fit = fit,
           .peak_bytes = std::max(layers, outside),
@@ -72,7 +89,7 @@ Verdict PlainVerdict(const AdmitRequest& request, size_t device, Verdict::Fit fi
   const BesideChain beside = BesideChainOf(job);
   const int64_t step = job.plain_peak_bytes.has_value() ? beside.step : beside.layers;
   const int64_t peak = job.plain_peak_bytes.value_or(StoreAllPeakBytes(job.chain));
-  return WithPeak(request, device, fit, step + BesideOthers(job, peak, KeptBytes(job.chain)));
+  return WithPeak(request, device, fit, step + peak, KeptBytes(job.chain));
 }
 
 }  // namespace
@@ -92,17 +109,13 @@ SolveRequest PlanRequest(const AdmitRequest& request, size_t device) {
 
 Verdict VerdictWithPlan(const AdmitRequest& request, size_t device,
                         std::shared_ptr<const Answer> answer) {
-  const Platform& platform = request.devices[device].platform;
-  const BesideChain beside = BesideChainOf(request.job);
+  const TrainingJob& job = request.job;
   const bool has_schedule = answer->outcome != Outcome::kInfeasible;
-  const int64_t left = LeftToLayers(request, device);
-  if (has_schedule && left >= 0 && beside.outside <= platform.memory_bytes) {
-    const Chain& chain = request.job.chain;
+  if (has_schedule && ShareOf(job, request.devices[device].platform.memory_bytes) >= 0) {
     const Platform share = PlatformOfPlan(request, device);
-    const int64_t kept = InFlight(request.job) == 1 ? 0 : KeptBytes(chain, share, answer->schedule);
-    const int64_t layers = BesideOthers(request.job, answer->prediction.peak_memory_bytes, kept);
-    Verdict verdict =
-        WithPeak(request, device, Verdict::Fit::kFitsWithPlan, beside.layers + layers);
+    const int64_t kept = InFlight(job) == 1 ? 0 : KeptBytes(job.chain, share, answer->schedule);
+    const int64_t micro_batch = BesideChainOf(job).layers + answer->prediction.peak_memory_bytes;
+    Verdict verdict = WithPeak(request, device, Verdict::Fit::kFitsWithPlan, micro_batch, kept);
     verdict.platform = share;
     verdict.plan = std::move(answer);
     return verdict;
@@ -111,9 +124,7 @@ Verdict VerdictWithPlan(const AdmitRequest& request, size_t device,
   std::optional<int64_t> least = answer->minimum_memory_bytes;
   if (has_schedule) least = answer->prediction.peak_memory_bytes;  // for what is left, or nothing
   if (least.has_value()) {
-    const int64_t layers = BesideOthers(request.job, *least, *least);
-    const int64_t enough = std::max(beside.layers + layers, beside.outside);
-    verdict.minimum_memory_bytes = std::min(enough, verdict.peak_bytes);
+    verdict.minimum_memory_bytes = std::min(EnoughFor(job, *least), verdict.peak_bytes);
   }
   return verdict;
 }
@@ -123,7 +134,10 @@ std::vector<Component> PartsOfPeak(const TrainingJob& job, const Verdict& verdic
   // A peak that was measured does not say what part of it the components of LAYERS are.
   const bool is_measured = verdict.plan == nullptr && job.plain_peak_bytes.has_value();
   Phase there = Phase::kLayers;
-  if (verdict.peak_outside_layers) there = HighestOutside(job);
+  if (verdict.peak_outside_layers) {
+    const bool is_update = verdict.peak_bytes == BesideChainOf(job).update;
+    there = is_update ? Phase::kUpdate : Phase::kAround;  // beside what micro-batches keep
+  }
   std::vector<Component> parts;
   int64_t rest = verdict.peak_bytes;
   for (const Component& component : job.components) {

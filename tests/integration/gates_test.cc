@@ -90,7 +90,7 @@ TEST_F(KubernetesGate, StopsThePodWithAReason) {
   const ServerProcess server;
   EXPECT_EQ(Run(server.address(), kDoesNotFit).exit_code, 2);
   EXPECT_THAT(ReadFile(message_), HasSubstr("does not fit"));
-  EXPECT_EQ(Run("unix:" + folder_.Path("nobody"), kFits).exit_code, 1);
+  EXPECT_EQ(Run("unix:" + folder_.Path("nobody"), kFits).exit_code, 4);
   EXPECT_THAT(ReadFile(message_), HasSubstr("no answer from a server"));
   EXPECT_FALSE(std::filesystem::exists(plan_));
 }
@@ -109,7 +109,7 @@ TEST(KubernetesJob, EndsWhereItDoesNotFit) {
   EXPECT_EQ(rule["action"].as<std::string>(), "FailJob");
   EXPECT_EQ(rule["onExitCodes"]["containerName"].as<std::string>(),
             Pod()["spec"]["initContainers"][0]["name"].as<std::string>());
-  EXPECT_EQ(rule["onExitCodes"]["values"].as<std::vector<int>>(), std::vector<int>{2});
+  EXPECT_EQ(rule["onExitCodes"]["values"].as<std::vector<int>>(), (std::vector<int>{1, 2}));
 }
 
 TEST(KubernetesJob, TrainingFindsThePlanWhereTheGateWroteIt) {
@@ -229,6 +229,18 @@ TEST_F(SlurmGate, NoAnswerKeepsNothingFromBeingSubmittedUnlessItIsStrict) {
   EXPECT_THAT(Plans(), IsEmpty());
 }
 
+TEST_F(SlurmGate, LinesMayEndAsTheyDoElsewhere) {
+  for (const char* end : {"", "\r\n"}) {
+    folder_.Write("other.sh",
+                  absl::StrCat("#!/bin/sh\n#STOWAGE job=job.json memory=", kDoesNotFit, end));
+    EXPECT_EQ(Run({"--local", "other.sh"}).exit_code, 2);
+  }
+  EXPECT_EQ(
+      Run({"--local", "--job=job.json", absl::StrCat("--memory=", kDoesNotFit), "--wrap", "x"})
+          .exit_code,
+      2);
+}
+
 TEST_F(SlurmGate, WhatSaysNothingOfAJobIsSubmittedAsItIs) {
   folder_.Write("plain.sh", "#!/bin/sh\n");
   EXPECT_EQ(Run({"plain.sh", "one"}).out, "PLAN=stale plain.sh one\n");
@@ -248,6 +260,14 @@ TEST_F(SlurmGate, MistakesAreNamedAndNothingIsSubmitted) {
   EXPECT_THAT(error_of({"batch.sh"}), HasSubstr("--memory: is missing"));
   EXPECT_THAT(error_of({"--memory", "40GB", "--wrap", "x"}), HasSubstr("--job: is missing"));
   EXPECT_THAT(error_of({"--job"}), HasSubstr("--job: has no value"));
+  EXPECT_THAT(error_of({"-p", "gpu", "--job=job.json", "batch.sh"}),
+              HasSubstr("--job=job.json: stands behind a flag of sbatch"));
+  // A mistake is no server that is down.
+  Write("job=jbo.json memory=40GB");
+  EXPECT_THAT(error_of({"--local", "batch.sh"}),
+              AllOf(HasSubstr("jbo.json"), HasSubstr("not submitted")));
+  Write("job=job.json memory=40XB");
+  EXPECT_THAT(error_of({"--local", "batch.sh"}), HasSubstr("--memory"));
 }
 
 }  // namespace

@@ -33,11 +33,11 @@ Verdict Judge(const TrainingJob& job, int64_t memory) {
   return VerdictWithPlan(request, 0, std::make_shared<const Answer>(*std::move(answer)));
 }
 
-// The peak of storing everything beside what so many micro-batches less one have stored.
-int64_t PlainPeakOfSeveral(const Chain& chain, int64_t copies) {
+// What so many micro-batches less one have stored.
+int64_t StoredByOthers(const Chain& chain, int64_t copies) {
   int64_t stored = chain.input_bytes;
-  for (const Stage& stage : chain.stages) stored += stage.saved_bytes;
-  return StoreAllPeakBytes(chain) + (copies - 1) * stored;
+  for (int l = 1; l <= chain.length() + 1; ++l) stored += chain.stage(l).saved_bytes;
+  return (copies - 1) * stored;
 }
 
 // What is on the device right before the first backward: that one's memory without what it adds.
@@ -67,26 +67,26 @@ RC_GTEST_PROP(Admit, AgreesWithBruteForce, ()) {
     update += is_step || phase == Phase::kUpdate ? bytes : 0;
     around += is_step || phase == Phase::kAround ? bytes : 0;
   }
-  const int64_t outside = std::max(update, around);
   job.in_flight = *rc::gen::element(0, 0, 1, 2, 3);
   const int64_t copies = std::max(1, job.in_flight);
   const int64_t memory = *rc::gen::inRange<int64_t>(0, 80 * copies);
   const Verdict verdict = Judge(job, memory);
-  const bool has_schedule =
-      memory >= layers &&
-      FastestByBruteForce(job.chain, (memory - layers) / copies, ScheduleClass::kAny).has_value();
-  const int64_t plain = PlainPeakOfSeveral(job.chain, copies);
-  const bool fits_plainly = std::max(layers + plain, outside) <= memory;
-  RC_ASSERT((verdict.fit == Fit::kFits) == fits_plainly);
-  RC_ASSERT((verdict.fit != Fit::kDoesNotFit) ==
-            (fits_plainly || (has_schedule && outside <= memory)));
+  int64_t share = (memory - layers) / copies;
+  if (copies > 1) share = std::min(share, (memory - around) / (copies - 1));
+  const bool has_schedule = memory >= std::max({layers, update, around}) &&
+                            FastestByBruteForce(job.chain, share, ScheduleClass::kAny).has_value();
+  const int64_t others = StoredByOthers(job.chain, copies);
+  const int64_t plain =
+      std::max({layers + StoreAllPeakBytes(job.chain) + others, around + others, update});
+  RC_ASSERT((verdict.fit == Fit::kFits) == (plain <= memory));
+  RC_ASSERT((verdict.fit != Fit::kDoesNotFit) == (plain <= memory || has_schedule));
   if (verdict.fit == Fit::kFitsWithPlan) {
     const absl::StatusOr<ExplainedSimulation> judged =
         SimulateAndExplain(job.chain, verdict.platform, verdict.plan->schedule);
     RC_ASSERT(judged.ok() && judged->simulation.feasible());
-    const int64_t peak = judged->simulation.prediction.peak_memory_bytes +
-                         (copies - 1) * BytesAtTheTurn(job.chain, *judged, *verdict.plan);
-    RC_ASSERT(verdict.peak_bytes == std::max(layers + peak, outside));
+    const int64_t kept = (copies - 1) * BytesAtTheTurn(job.chain, *judged, *verdict.plan);
+    const int64_t peak = judged->simulation.prediction.peak_memory_bytes;
+    RC_ASSERT(verdict.peak_bytes == std::max({layers + peak + kept, around + kept, update}));
   }
   if (verdict.fit != Fit::kDoesNotFit) RC_ASSERT(verdict.peak_bytes <= memory);
   if (verdict.minimum_memory_bytes.has_value()) {

@@ -21,6 +21,7 @@ from torch import nn
 
 from stowage.errors import StowageError
 from stowage.estimates.live_bytes import ACTIVATIONS
+from stowage.estimates.ranks import GATHERED
 from stowage.plan_file import write_durably
 
 if TYPE_CHECKING:
@@ -125,6 +126,12 @@ class Calibration:
                 f"measured_peak_bytes: is {measured_peak_bytes!r}; pass a whole number of bytes, "
                 "as of torch.cuda.max_memory_allocated()"
             )
+        known = max(split(peak)[0] for peak in estimate.peaks)
+        if measured_peak_bytes < known // 2:
+            raise ValueError(
+                f"measured_peak_bytes: is {measured_peak_bytes}, where weights, gradients and the "
+                f"optimizer's state take {known}: pass the peak of a whole step"
+            )
         return self._add(estimate, ratio_of(estimate.peaks, measured_peak_bytes))
 
     def add_activations(self, estimate: Estimate, measured_bytes: int | None) -> float:
@@ -208,8 +215,8 @@ def _ratio_of(entry: Any, where: str) -> Ratio:
 
 
 def split(peak: StepPeak) -> tuple[int, int]:
-    """Bytes that are known exactly, and activations."""
-    activations = sum(each.bytes for each in peak.components if each.name == ACTIVATIONS)
+    """Bytes that are known exactly, and those that are not: activations, and what is gathered."""
+    activations = sum(c.bytes for c in peak.components if c.name in (ACTIVATIONS, GATHERED))
     return peak.bytes - activations, activations
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from stowage.estimates.biases import biases_in_place
 from stowage.estimates.calibration import (
     ANY_GPU,
     Calibration,
@@ -152,6 +153,8 @@ def estimate(
     for name, number in (("accumulation", accumulation), ("ranks", 1 if ranks is None else ranks)):
         if type(number) is not int or number < 1:
             raise ValueError(f"{name}: is {number!r}; it must be a whole number from 1 on")
+        if number > _MOST:
+            raise ValueError(f"{name}: is {number}; it must be at most {_MOST:,}")
     if ranks is not None and isinstance(model, nn.Module):
         raise TypeError("model: is a module; with ranks pass what makes and shards it, as a lambda")
     with (
@@ -159,6 +162,7 @@ def estimate(
         first_rank_of(ranks),
         torch.enable_grad(),
         _nothing_is_packed(),
+        biases_in_place(),
     ):
         made = built(model)
         kind = kind_of(made, autocast)
@@ -188,6 +192,7 @@ def estimate(
             return Estimate(peaks, spread_of(own, device_name, kind), step.notes, verdicts, found)
 
 
+_MOST = 1_000_000  # ranks or micro-batches
 _ONE_AT_A_TIME = threading.RLock()  # what is replaced for an estimate is the process's
 
 

@@ -51,7 +51,7 @@ def first_rank_of(count: int | None) -> Iterator[None]:
     try:
         with (
             replaced(DeviceMesh, __init__=_on_cpus(DeviceMesh.__init__)),
-            replaced(DistributedDataParallel, __init__=_wrap, forward=_forward),
+            replaced(DistributedDataParallel, __init__=_wrap, forward=_forward, **_OF_REDUCERS),
         ):
             yield
     finally:
@@ -132,8 +132,10 @@ def _made_for(purpose: str, live: LiveBytes, run: Callable[..., Any]) -> Callabl
 
 def _on_cpus(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
-    def of_cpus(mesh: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
-        init(mesh, "cpu", *args, **kwargs)
+    def of_cpus(mesh: Any, /, *args: Any, **options: Any) -> None:
+        if not args:
+            options["device_type"] = "cpu"
+        init(mesh, *("cpu", *args[1:])[: len(args)], **options)
 
     return of_cpus
 
@@ -152,10 +154,22 @@ _SIGNATURE = inspect.signature(DistributedDataParallel.__init__)
 def _wrap(wrapper: Any, *args: Any, **kwargs: Any) -> None:
     """DistributedDataParallel.__init__ without the reducer."""
     options = _SIGNATURE.bind(wrapper, *args, **kwargs).arguments
+    if options.get("mixed_precision") is not None:
+        raise StowageError(
+            "ranks: DistributedDataParallel has mixed_precision, whose copies estimates do not "
+            "count: leave it out, or use torch.autocast"
+        )
     nn.Module.__init__(wrapper)
     wrapper.module = options["module"]
     wrapper.gradient_as_bucket_view = options.get("gradient_as_bucket_view", False)
     wrapper.require_backward_grad_sync = True  # of no_sync()
+
+
+def _ignore(wrapper: Any, *args: Any, **kwargs: Any) -> None:
+    """What only a reducer does."""
+
+
+_OF_REDUCERS = {"register_comm_hook": _ignore, "_set_static_graph": _ignore}
 
 
 def _forward(wrapper: Any, *args: Any, **kwargs: Any) -> Any:

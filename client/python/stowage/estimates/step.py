@@ -118,6 +118,10 @@ class Step:
             notes.append("the model is in eval mode: dropout and the like keep nothing")
         if ranks is not None:
             notes.append(f"memory of one of {ranks} ranks; times without what they send each other")
+        if self._is_sharded:
+            notes.append("what is gathered while GPUs compute was not measured: it may take more")
+        if accumulation > 1:
+            notes.append(f"times are of one of {accumulation} micro-batches")
         self._notes = notes
         self._layers_on: dict[Gpu, LayerProfile | None] = {}
 

@@ -30,7 +30,8 @@ class Verdict:
         peak_bytes: Of the step as it is.
         least_bytes: Where it does not fit: no plan takes less of the whole step; else None, also
             where no plan could be looked for, as of layers that are sharded.
-        seconds: Of a step that runs as the outcome says, on this GPU; None: not known.
+        seconds: Of a step, or micro-batch, that runs as the outcome says, on this GPU; None: not
+            known.
         plan_bytes: Of the step with the plan, at its highest; None: there is none.
         slowdown: Of the plan: its time over that of the step as it is, less 1.
         answer: The plan, with its schedule; None: there is none.
@@ -64,9 +65,7 @@ class Verdict:
         if self.outcome == DOES_NOT_FIT and self.least_bytes is None:
             text += " without a plan"
         if not self.is_sure:
-            is_high = self.outcome == FITS
-            end, does = ("upper", "does not") if is_high else ("lower", "does without a plan")
-            text += f", but the interval's {end} end {does}"
+            text += f", but {self._what_differs()}"
         if self.outcome == DOES_NOT_FIT:
             takes = format_bytes(self.least_bytes or self.peak_bytes)
             how = "" if self.least_bytes is None else " at least with a plan"
@@ -77,6 +76,14 @@ class Verdict:
             text += f", about {format_seconds(self.seconds)}"
         host = self.host_bytes
         return f"{text}, with {format_bytes(host)} on the host" if host else text
+
+    def _what_differs(self) -> str:
+        """Which ends of the interval say otherwise than the peak."""
+        ends = [end <= self.gpu.usable_bytes for end in self.interval or ()]
+        does = "does not" if self.outcome == FITS else "does without a plan"
+        if len(set(ends)) == 1:
+            return f"each end of the interval {does}"
+        return f"the interval's {'upper' if self.outcome == FITS else 'lower'} end {does}"
 
     @property
     def host_bytes(self) -> int:

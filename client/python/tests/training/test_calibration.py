@@ -140,6 +140,8 @@ def test_a_verdict_near_the_border_says_so():
     assert below.outcome != "fits"
     assert not below.is_sure
     assert "but the interval's lower end does without a plan" in str(below)
+    both = replace(near, interval=(near.gpu.usable_bytes + 1, near.gpu.usable_bytes + 2))
+    assert "fits, but each end of the interval does not" in str(both)
     assert sure.is_sure
 
 
@@ -172,6 +174,8 @@ def test_a_run_is_added(tmp_path):
         (cpu_name(), "fp32", 1.25),
         ("H200", "autocast", 1.0),
     ]
+    with pytest.raises(ValueError, match="pass the peak of a whole step"):
+        calibration.add(found, 1)
     fields = {
         name for entry in json.loads(calibration.path.read_text())["ratios"] for name in entry
     }

@@ -238,6 +238,19 @@ def test_state_that_is_made_anew_is_counted():
 
 
 @pytest.mark.skipif(DEVICE.type != "cpu", reason="of a CPU's kernels")
+def test_biases_are_added_in_place():
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.outer = nn.Linear(64, 64), nn.Linear(64, 2048)
+
+        def forward(self, value: Tensor) -> Tensor:
+            return self.outer(self.inner(value).transpose(0, 1))  # which is not contiguous
+
+    assert_is_a_steps(Model(), torch.randn(32, 64, 64))
+
+
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="of a CPU's kernels")
 def test_what_a_model_drops_is_gone():
     class Model(nn.Module):
         def __init__(self) -> None:

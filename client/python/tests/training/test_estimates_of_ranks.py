@@ -22,7 +22,7 @@ import torch.distributed
 import transformers
 from device import DEVICE
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -323,6 +323,25 @@ def test_layers_of_a_copy_get_a_plan():
     assert found(gpu=card(4 << 30), job=True).job is not None
 
 
+def test_makers_may_name_a_gpu_and_hook_reducers():
+    def make_sharded() -> nn.Module:
+        mesh = DeviceMesh(device_type="cuda", mesh=[0, 1])
+        return fully_shard(gpt2(), mesh=mesh)
+
+    def make_copy() -> nn.Module:
+        model = DistributedDataParallel(gpt2())
+        model.register_comm_hook(None, lambda state, bucket: None)
+        return model
+
+    for make in (make_sharded, make_copy):
+        assert stowage.estimate(make, words(), ranks=2).peak_bytes > 0
+    mixed = torch.distributed.fsdp.MixedPrecision(param_dtype=torch.bfloat16)
+    with pytest.raises(stowage.StowageError, match="has mixed_precision, whose copies"):
+        stowage.estimate(
+            lambda: DistributedDataParallel(gpt2(), mixed_precision=mixed), words(), ranks=2
+        )
+
+
 def test_arguments_that_cannot_be_are_refused(join_ranks):
     with pytest.raises(TypeError, match="model: is a module; with ranks pass what makes"):
         stowage.estimate(gpt2(), words(), ranks=2)
@@ -332,6 +351,8 @@ def test_arguments_that_cannot_be_are_refused(join_ranks):
     for wrong in ({"ranks": 0}, {"ranks": "2"}, {"accumulation": 0}, {"accumulation": True}):
         with pytest.raises(ValueError, match="must be a whole number from 1 on"):
             stowage.estimate(gpt2, words(), **wrong)
+    with pytest.raises(ValueError, match="ranks: is 1000001; it must be at most 1,000,000"):
+        stowage.estimate(gpt2, words(), ranks=1_000_001)
     join_ranks(2)
     with pytest.raises(stowage.StowageError, match="process group of fake already: call torch"):
         stowage.estimate(gpt2, words(), ranks=2)

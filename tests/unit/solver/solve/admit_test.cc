@@ -104,9 +104,10 @@ TEST(Admit, APlainStepTakesWhatWasMeasured) {
 
 TEST(Admit, AStageOfAPipelineHoldsMicroBatchesInFlight) {
   TrainingJob job = ThreeStages({{"weights", 100}});
+  job.chain.loss.saved_bytes = 7;
   const int64_t alone = Judge(AskFor(job, {1000}), 0).peak_bytes;
   int64_t kept = job.chain.input_bytes;
-  for (const Stage& stage : job.chain.stages) kept += stage.saved_bytes;
+  for (int l = 1; l <= 4; ++l) kept += job.chain.stage(l).saved_bytes;
   job.in_flight = 4;
   const Verdict plain = Judge(AskFor(job, {1000}), 0);
   EXPECT_EQ(plain.fit, Fit::kFits);
@@ -120,6 +121,27 @@ TEST(Admit, AStageOfAPipelineHoldsMicroBatchesInFlight) {
   ASSERT_TRUE(least.has_value());
   EXPECT_EQ(Judge(AskFor(job, {*least}), 0).fit, Fit::kFitsWithPlan);
   EXPECT_EQ(Judge(AskFor(job, {*least - 1}), 0).fit, Fit::kDoesNotFit);
+}
+
+TEST(Admit, WhatIsAroundTheLayersMeetsOtherMicroBatches) {
+  TrainingJob job =
+      ThreeStages({{"copies", 900, Phase::kUpdate}, {"embedding", 500, Phase::kAround}});
+  int64_t kept = job.chain.input_bytes;
+  for (int l = 1; l <= 4; ++l) kept += job.chain.stage(l).saved_bytes;
+  job.in_flight = 8;
+  const AdmitRequest request = AskFor(job, {5000, 500 + 7 * 70});
+  const Verdict plain = Judge(request, 0);
+  EXPECT_EQ(plain.fit, Fit::kFits);
+  EXPECT_EQ(plain.peak_bytes, 500 + 7 * kept);
+  EXPECT_TRUE(plain.peak_outside_layers);
+  const std::vector<Component> parts = PartsOfPeak(job, plain);
+  ASSERT_EQ(parts.size(), 2);
+  EXPECT_EQ(parts[0].name, "embedding");
+  EXPECT_EQ(parts[1].bytes, 7 * kept);
+  const Verdict planned = Judge(request, 1);
+  EXPECT_EQ(planned.fit, Fit::kFitsWithPlan);
+  EXPECT_EQ(planned.platform.memory_bytes, 70);
+  EXPECT_LE(planned.peak_bytes, 500 + 7 * 70);
 }
 
 TEST(Admit, NoNumberOfMicroBatchesOverflows) {
