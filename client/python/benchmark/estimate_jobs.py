@@ -47,7 +47,8 @@ class Job:
         if self.ranks == 1:
             return model
         if self.layers is None:
-            return nn.parallel.DistributedDataParallel(model)
+            # gloo's threads would free what is sent here when they come to it.
+            return nn.parallel.DistributedDataParallel(model, init_sync=False)
         for layer in self.layers(model):
             torch.distributed.fsdp.fully_shard(layer)
         return torch.distributed.fsdp.fully_shard(model)
