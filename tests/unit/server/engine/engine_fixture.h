@@ -88,8 +88,8 @@ class EngineTest : public testing::Test {
     return request;
   }
   // Some seconds, and it soon has something to show.
-  static SolveRequest SlowWithResults() {
-    Chain chain = EqualChain(400);
+  static SolveRequest SlowWithResults(int stages = 400) {
+    Chain chain = EqualChain(stages);
     for (size_t i = 0; i < chain.stages.size(); ++i) {
       chain.stages[i].saved_bytes = 1'000'000 + 1000 * static_cast<int64_t>(i * 37 % 101);
       chain.stages[i].forward_seconds = 1 + static_cast<double>(i * 53 % 17) / 10;

@@ -160,7 +160,8 @@ TEST_F(SharedSolveTest, ACallerMayJoinWithTheRequestOfAnother) {
   const auto second = std::make_shared<RecordingListener>();
   const auto hasty = std::make_shared<RecordingListener>();
   const auto late = std::make_shared<RecordingListener>();
-  const KeyedRequestPtr keyed = engine_.Solve(SlowWithResults(), {}, first);
+  const SolveRequest request = SlowWithResults(200);  // runs to its end, at low priority
+  const KeyedRequestPtr keyed = engine_.Solve(request, {}, first);
   ASSERT_NE(keyed, nullptr);
   engine_.SolveEqual(keyed, /*time_budget_seconds=*/0, {}, second);
   engine_.SolveEqual(keyed, /*time_budget_seconds=*/0.01, {}, hasty);
@@ -173,7 +174,7 @@ TEST_F(SharedSolveTest, ACallerMayJoinWithTheRequestOfAnother) {
   EXPECT_EQ(joined->origin.source, Origin::Source::kCoalesced);
   EXPECT_EQ(joined->answer, solved->answer);
   EXPECT_EQ(joined->origin.fingerprint, solved->origin.fingerprint);
-  EXPECT_EQ(engine_.Solve(SlowWithResults(), {}, late), nullptr) << "it is cached";
+  EXPECT_EQ(engine_.Solve(request, {}, late), nullptr) << "it is cached";
   EXPECT_EQ(late->Wait()->origin.source, Origin::Source::kMemoryCache);
 }
 
