@@ -83,7 +83,8 @@ absl::StatusOr<Question> ReadQuestion(const AdmitArguments& arguments, const std
   question.request.solver = arguments.solve.solver;
   ASSIGN_OR_RETURN(question.request.options, ReadSolveOptions(arguments.solve));
   Append(RequestViolations(question.request), &violations);
-  RETURN_IF_ERROR(CheckRequest(violations));
+  const absl::Status valid = CheckRequest(violations);
+  RETURN_IF_ERROR(arguments.jobs.size() > 1 ? Prefixed(path, valid) : valid);
   return question;
 }
 
@@ -108,10 +109,8 @@ absl::StatusOr<std::vector<Question>> ReadQuestions(const AdmitArguments& argume
   ASSIGN_OR_RETURN(const v1::AdmitRequest devices, ReadDevices(arguments));
   std::vector<Question> questions;
   for (const std::string& path : arguments.jobs) {
-    absl::StatusOr<Question> question = ReadQuestion(arguments, path, devices);
-    if (!question.ok() && arguments.jobs.size() > 1) return Prefixed(path, question.status());
-    RETURN_IF_ERROR(question.status());
-    questions.push_back(*std::move(question));
+    ASSIGN_OR_RETURN(Question question, ReadQuestion(arguments, path, devices));
+    questions.push_back(std::move(question));
   }
   return questions;
 }
