@@ -116,6 +116,13 @@ def _checkpointed(example: Example, layers: list[nn.Module]) -> Example:
     return copied
 
 
+def _most_of_prediction(model: nn.Module) -> float:
+    """The models are so small that single tensors count, such as a convolution's copy of its
+    weight, which not all CPUs make.
+    """
+    return 1.1 if any(isinstance(module, nn.Conv2d) for module in model.modules()) else 1.05
+
+
 def _peak(example: Example) -> int:
     with without_skipping(example.model):
         work = Workload(example.forward, _loss_of, torch.device("cpu"))
@@ -134,9 +141,9 @@ def test_is_fitted_to_the_bit(name: str) -> None:
         assert _found(fitted) == _LAYERS[name]
         assert fitted.measured_peak_bytes is not None
         assert fitted.predicted_peak_bytes is not None
-        # The models are so small that single tensors count.
-        assert fitted.measured_peak_bytes < 1.05 * fitted.activations, budget
-        assert fitted.measured_peak_bytes < 1.05 * fitted.predicted_peak_bytes, budget
+        most = _most_of_prediction(fresh.model)
+        assert fitted.measured_peak_bytes < most * fitted.activations, budget
+        assert fitted.measured_peak_bytes < most * fitted.predicted_peak_bytes, budget
         assert differences(plain, _train(fresh)) == [], budget
 
 
