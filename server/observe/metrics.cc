@@ -80,6 +80,10 @@ struct Metrics::Families {
       "grpc_server_handling_seconds", "Time from a call's arrival to its response, in seconds.");
   Family<Counter>& answers =
       AddCounter("stowage_answers_total", "Answers to Solve and SolveStream, by source.");
+  Family<Histogram>& answer_seconds =
+      AddHistogram("stowage_answer_seconds",
+                   "Time from the arrival of Solve or SolveStream to its answer, in seconds, by "
+                   "source.");
   Family<Counter>& rejected =
       AddCounter("stowage_rejected_total", "Calls that were rejected, by reason.");
   Family<Histogram>& solve = AddHistogram(
@@ -132,7 +136,9 @@ struct Metrics::Families {
   Histogram& time_error_all = time_error.Add({}, Ratios());
   Histogram& peak_error_all = peak_error.Add({}, Ratios());
 
-  Counter& hits = answers.Add({{"source", "memory_cache"}});  // found once, for CallEnded()
+  // Found once, for CallEnded().
+  Counter& hits = answers.Add({{"source", "memory_cache"}});
+  Histogram& hit_seconds = answer_seconds.Add({{"source", "memory_cache"}}, Seconds());
   Counter& accepted_all = accepted.Add({});
   Counter& readers_refused_all = readers_refused.Add({});
 
@@ -206,6 +212,7 @@ Metrics::Metrics(const std::string& version)
   // alert on it would miss that event.
   for (const char* source : {"solved", "memory_cache", "disk_cache", "shared_cache", "coalesced"}) {
     families_->answers.Add({{"source", source}});
+    families_->answer_seconds.Add({{"source", source}}, Seconds());
   }
   for (const char* reason : {"invalid", "queue_full", "client_limit", "client_rate", "solve_memory",
                              "memory", "request_memory", "unread", "draining", "unauthenticated"}) {
@@ -243,6 +250,7 @@ void Metrics::CallEnded(const CallRecord& record) {
   const bool is_frontier = record.method == "Frontier";
   if (record.status.ok() && has_answer && !is_frontier &&
       record.answer->origin.source == Origin::Source::kMemoryCache) {
+    families.hit_seconds.Observe(record.seconds);
     return families.hits.Increment();
   }
   if (const std::string reason = RejectionOf(record.status); !reason.empty()) {
@@ -258,7 +266,9 @@ void Metrics::CallEnded(const CallRecord& record) {
   const bool is_solved = answer.origin.source == Origin::Source::kSolved;
   if (is_frontier && is_solved) families.queue_all.Observe(answer.origin.queue_seconds);
   if (is_frontier) return;
-  families.answers.Add({{"source", Label(SourceName(answer.origin.source))}}).Increment();
+  const Labels source = {{"source", Label(SourceName(answer.origin.source))}};
+  families.answers.Add(source).Increment();
+  families.answer_seconds.Add(source, Seconds()).Observe(record.seconds);
   if (!is_solved) return;
   families.queue_all.Observe(answer.origin.queue_seconds);
   families.solve.Add({{"solver", record.solver}}, Seconds()).Observe(answer.origin.solve_seconds);

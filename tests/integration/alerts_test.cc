@@ -31,24 +31,32 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr const char* kAlerts = STOWAGE_DEPLOY "/prometheus/alerts.yml";
+constexpr const char* kObjectives = STOWAGE_DEPLOY "/prometheus/objectives.yml";
+constexpr const char* kTests[] = {STOWAGE_DEPLOY "/prometheus/alerts_test.yml",
+                                  STOWAGE_DEPLOY "/prometheus/objectives_test.yml"};
 
 std::vector<YAML::Node> Alerts() {
   std::vector<YAML::Node> alerts;
-  for (const YAML::Node& group : YAML::LoadFile(kAlerts)["groups"]) {
-    for (const YAML::Node& rule : group["rules"]) alerts.push_back(rule);
+  for (const char* path : {kAlerts, kObjectives}) {
+    for (const YAML::Node& group : YAML::LoadFile(path)["groups"]) {
+      for (const YAML::Node& rule : group["rules"]) {
+        if (rule["alert"]) alerts.push_back(rule);
+      }
+    }
   }
   return alerts;
 }
 
 TEST(Alerts, FireAndStaySilentAsTheirTestsSay) {
-  const ProgramResult result = RunProgram(
-      {"/usr/bin/promtool", "test", "rules", STOWAGE_DEPLOY "/prometheus/alerts_test.yml"});
-  EXPECT_EQ(result.exit_code, 0) << result;
-  EXPECT_THAT(result.out, HasSubstr("SUCCESS"));
+  for (const char* tests : kTests) {
+    const ProgramResult result = RunProgram({"/usr/bin/promtool", "test", "rules", tests});
+    EXPECT_EQ(result.exit_code, 0) << result;
+    EXPECT_THAT(result.out, HasSubstr("SUCCESS"));
+  }
 }
 
 TEST(Alerts, HaveEachATestInWhichTheyFire) {
-  const std::string tests = ReadFile(STOWAGE_DEPLOY "/prometheus/alerts_test.yml");
+  const std::string tests = ReadFile(kTests[0]) + ReadFile(kTests[1]);
   for (const YAML::Node& alert : Alerts()) {
     EXPECT_THAT(tests, HasSubstr(absl::StrCat("exp_samples: [{labels: '{alertname=\"",
                                               alert["alert"].as<std::string>(), "\"")));
@@ -77,7 +85,7 @@ TEST(Alerts, AreReadByTheExampleConfiguration) {
   const ProgramResult result = RunProgram(
       {"/usr/bin/promtool", "check", "config", STOWAGE_DEPLOY "/prometheus/prometheus.yml"});
   EXPECT_EQ(result.exit_code, 0) << result;
-  EXPECT_THAT(result.out, HasSubstr("1 rule files found"));
+  EXPECT_THAT(result.out, HasSubstr("2 rule files found"));
 }
 
 // The same alerts in a hurry: every window is five seconds, what must last a second suffices.

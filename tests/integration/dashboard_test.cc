@@ -1,4 +1,4 @@
-// The dashboard and the alerts only use metrics and labels that the server exposes.
+// The dashboard, the alerts and the objectives only use metrics and labels that the server exposes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ namespace stowage {
 namespace {
 
 struct Expression {
-  std::string where;  // the panel's title or the alert's name
+  std::string where;  // the panel's title, or the name of the alert or of what is recorded
   std::string text;   // without Grafana's variables
 };
 
@@ -46,11 +46,18 @@ std::vector<Expression> ExpressionsOfDashboard() {
   return expressions;
 }
 
-std::vector<Expression> ExpressionsOfAlerts() {
+constexpr const char* kObjectiveRules = STOWAGE_DEPLOY "/prometheus/objectives.yml";
+
+std::vector<Expression> ExpressionsOfRules() {
   std::vector<Expression> expressions;
-  const YAML::Node file = YAML::LoadFile(STOWAGE_DEPLOY "/prometheus/alerts.yml");
-  for (const YAML::Node& rule : file["groups"][0]["rules"]) {
-    expressions.push_back({rule["alert"].as<std::string>(), rule["expr"].as<std::string>()});
+  for (const char* path : {STOWAGE_DEPLOY "/prometheus/alerts.yml", kObjectiveRules}) {
+    const YAML::Node file = YAML::LoadFile(path);
+    for (const YAML::Node& rule : file["groups"][0]["rules"]) {
+      const std::string expression = rule["expr"].as<std::string>();
+      if (absl::StartsWith(expression, "vector(")) continue;
+      const YAML::Node& name = rule["alert"] ? rule["alert"] : rule["record"];
+      expressions.push_back({name.as<std::string>(), expression});
+    }
   }
   return expressions;
 }
@@ -84,8 +91,9 @@ void AddExposed(const std::string& metrics, ExposedLabels* exposed) {
 // What is wrong with the expression's names and labels; empty: nothing.
 std::string FirstMissing(const std::string& expression, const ExposedLabels& exposed) {
   std::set<std::string> labels;  // of all its metrics
-  for (const auto& selector : Matches(
-           expression, R"(\b((?:stowage|grpc_server|process)_\w+|up\b|ALERTS\b)(\{[^}]*\})?)")) {
+  for (const auto& selector :
+       Matches(expression,
+               R"(\b((?:stowage[_:]|grpc_server_|process_)[\w:]+|up\b|ALERTS\b)(\{[^}]*\})?)")) {
     const auto metric = exposed.find(selector[1]);
     if (metric == exposed.end()) return "no metric " + selector[1];
     for (const auto& [label, values] : metric->second) labels.insert(label);
@@ -146,12 +154,16 @@ class Expressions : public testing::Test {
   Expressions()
       : server_({"--cache-dir", folder_.Path("cache")}),
         remote_(server_.address()),
-        prometheus_(server_.http_address()) {
+        prometheus_(server_.http_address(), Prometheus::Options{.rules = kObjectiveRules}) {
     Ask(remote_, 0);
     AddExposed(HttpGet(server_.http_address(), "/metrics").substr(4), &real_);
     // Prometheus' own.
     real_["up"] = {{"instance", {}}, {"job", {}}};
     real_["ALERTS"] = {{"alertname", {}}, {"alertstate", {}}};
+    const YAML::Node file = YAML::LoadFile(kObjectiveRules);
+    for (const YAML::Node& rule : file["groups"][0]["rules"]) {
+      if (rule["record"]) real_[rule["record"].as<std::string>()]["objective"];
+    }
   }
 
   // Names are the real server's but for `others`, which a sound server without TLS does not have;
@@ -185,13 +197,13 @@ TEST_F(Expressions, OfTheDashboardNameWhatTheServerExports) {
               testing::HasSubstr("label_values(stowage_ready, instance)"));
 }
 
-TEST_F(Expressions, OfTheAlertsNameWhatTheServerExports) {
-  ExpectExposed(ExpressionsOfAlerts(),
+TEST_F(Expressions, OfTheRulesNameWhatTheServerExports) {
+  ExpectExposed(ExpressionsOfRules(),
                 {"stowage_schedules_refused_total", "stowage_tls_certificate_end_seconds"});
 }
 
-TEST_F(Expressions, OfTheAlertsCanBeEvaluated) {
-  for (const Expression& expression : ExpressionsOfAlerts()) {
+TEST_F(Expressions, OfTheRulesCanBeEvaluated) {
+  for (const Expression& expression : ExpressionsOfRules()) {
     EXPECT_NO_THROW(prometheus_.Query(expression.text)) << expression.where;
   }
 }
