@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/lib/failure.h"
 #include "client/lib/grpc_text.h"
+#include "client/lib/trace_parent.h"
 #include "google/rpc/error_details.pb.h"
 #include "stowage/v1/errors.pb.h"
 
@@ -131,12 +132,14 @@ Connection::Connection(const std::string& server, const Credentials& credentials
                        double connect_seconds)
     : server_(server),
       token_(credentials.token),
+      trace_parent_(TraceParent()),
       proxy_(ProxyOf(server)),
       channel_(Connect(server, credentials, proxy_.has_value(), connect_seconds)) {}
 
 void Connection::Prepare(std::optional<double> timeout_seconds,
                          grpc::ClientContext* context) const {
   if (!token_.empty()) context->AddMetadata("authorization", "Bearer " + token_);
+  if (!trace_parent_.empty()) context->AddMetadata(kTraceParentHeader, trace_parent_);
   if (!timeout_seconds.has_value()) return;
   const std::chrono::duration<double> timeout(*timeout_seconds);
   context->set_deadline(std::chrono::system_clock::now() +

@@ -29,7 +29,7 @@ class Connection {
   const std::string& server() const { return server_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
-  // Sets the deadline and the token of a call.
+  // Sets the deadline, the token and the trace of a call.
   void Prepare(std::optional<double> timeout_seconds, grpc::ClientContext* context) const;
 
   // gRPC's error as one that names the server. Causes that a flag or another server remedies have a
@@ -61,7 +61,8 @@ class Connection {
   absl::Status NoAnswer(absl::string_view text) const;
 
   const std::string server_;
-  const std::string token_;  // empty: none is sent
+  const std::string token_;         // empty: none is sent
+  const std::string trace_parent_;  // likewise
   const std::optional<Proxy> proxy_;
   const std::shared_ptr<grpc::Channel> channel_;
 };

@@ -137,6 +137,15 @@ TEST_F(CallMetadata, ATraceGoesThroughTheLogAndBack) {
   EXPECT_EQ(ValueOf(invalid.GetServerTrailingMetadata(), "traceparent"), "");
 }
 
+TEST_F(CallMetadata, TheCommandLineIsPartOfItsEnvironmentsTrace) {
+  const ProgramResult result =
+      RunProgram({"/usr/bin/env", absl::StrCat("TRACEPARENT=", kTraceParent), Program("stowage"),
+                  "solve", "--server", server_.address(), "--chain",
+                  ProfilePath("pipedream-vgg16-128-224"), "--memory", "50%"});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(server_.WaitForLogLine({"event=call", std::string("trace=") + kTrace}), "");
+}
+
 // A client that is told nothing else takes 8 KiB of trailers, and fails the call where there are
 // more.
 TEST_F(CallMetadata, TheLargestErrorIsWithinWhatClientsTake) {

@@ -9,6 +9,8 @@ import ipaddress
 import logging
 import math
 import os
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -102,6 +104,8 @@ class Connection:
         metadata = [("authorization", f"Bearer {self._token}")] if self._token else []
         if method in KEYED_METHODS:
             metadata.append((HEADER, routing_key(request)))
+        if trace_parent := _trace_parent():
+            metadata.append(("traceparent", trace_parent))
         return metadata
 
     def _error(self, error: Any, timeout: float | None) -> CallError:
@@ -162,6 +166,20 @@ class Connection:
             obstacle=obstacle,
             not_sent=said.never_connected,
         )
+
+
+def _trace_parent() -> str:
+    """Of the program's span where it uses OpenTelemetry, else of the variable TRACEPARENT; empty:
+    there is none that may be sent.
+    """
+    carrier: dict[str, str] = {}
+    if "opentelemetry.trace" in sys.modules:
+        from opentelemetry import propagate
+
+        propagate.inject(carrier)
+    text = carrier.get("traceparent", os.environ.get("TRACEPARENT", ""))
+    # Other characters would fail the call; the server ignores what else is wrong.
+    return text if re.fullmatch("[0-9a-f-]{55}", text) else ""
 
 
 def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import threading
 import time
+import types
 from dataclasses import replace
 
 import grpc
@@ -181,6 +183,35 @@ def test_a_proxy_that_lets_nobody_through_is_named(monkeypatch):
         client.solvers()
     assert "through the proxy 127.0.0.1:1, that of http_proxy (" in str(error.value)
     assert "secret" not in str(error.value)
+
+
+_TRACE_PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def _trace_parent_sent(server):
+    metadata = Connection(server.address, Credentials())._metadata("ListSolvers", None)
+    return dict(metadata).get("traceparent")
+
+
+@pytest.mark.parametrize(
+    ("variable", "sent"),
+    [(_TRACE_PARENT, _TRACE_PARENT), ("", None), ("00-nonsense", None), ("é" * 55, None)],
+)
+def test_calls_are_part_of_the_environments_trace(server, monkeypatch, variable, sent):
+    monkeypatch.setenv("TRACEPARENT", variable)
+    assert _trace_parent_sent(server) == sent
+
+
+def test_calls_are_part_of_the_programs_span(server, monkeypatch):
+    """As OpenTelemetry has it, which no other test needs."""
+    propagate = types.ModuleType("opentelemetry.propagate")
+    propagate.inject = lambda carrier: carrier.update(traceparent=_TRACE_PARENT)
+    package = types.ModuleType("opentelemetry")
+    package.propagate = propagate
+    monkeypatch.setitem(sys.modules, "opentelemetry", package)
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", types.ModuleType("opentelemetry.trace"))
+    monkeypatch.setenv("TRACEPARENT", _TRACE_PARENT.replace("4bf9", "0000"))
+    assert _trace_parent_sent(server) == _TRACE_PARENT
 
 
 def test_there_is_no_proxy_to_this_machine(server, monkeypatch):
