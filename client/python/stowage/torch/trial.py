@@ -103,6 +103,14 @@ def try_schedule(
                 step.seconds if is_enough else ranks.steps(lambda: seconds_of_step(work))
             )
             fitted.measured_peak_bytes = step.peak
+            excess = step.peak - fitted.activations
+            if excess > _PEAKS_DIFFER * fitted.activations:
+                fitted.notes = (*fitted.notes, _too_much(step.peak, fitted.activations - excess))
+
+
+def _too_much(peak: int, smaller: int) -> str:
+    says = f"a step was measured to take {format_bytes(peak)} of activations, more than its budget"
+    return f"{says}: pass activations={smaller}" if smaller > 0 else says
 
 
 def _compared(

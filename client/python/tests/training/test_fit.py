@@ -23,6 +23,7 @@ import stowage
 from stowage import BudgetError, NotAChainError
 from stowage.torch.alone import CallAlone
 from stowage.torch.executor import Pass
+from stowage.torch.workload import MeteredStep, Workload, metered_step
 
 both = pytest.mark.parametrize("run", ["stowage", "torch"])
 
@@ -567,6 +568,19 @@ def test_fits_where_plain_training_runs_out_of_memory(run: str) -> None:
     assert fitted.profile.plain_peak_bytes is None
     assert "plain training runs out of memory" in str(fitted)
     assert differences(train(models.make("blocks")), train(example)) == []
+
+
+def test_a_step_that_takes_more_than_its_budget_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    within = _fit(models.make("blocks"), activations="50%")
+    assert "more than its budget" not in str(within)
+
+    def hungry(work: Workload) -> MeteredStep:
+        step = metered_step(work)
+        return step._replace(peak=within.activations * 11 // 10)
+
+    monkeypatch.setattr("stowage.torch.trial.metered_step", hungry)
+    beyond = _fit(models.make("blocks"), activations=within.activations)
+    assert f"pass activations={beyond.activations - beyond.activations // 10}" in str(beyond)
 
 
 @both
