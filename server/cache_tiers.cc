@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "server/cache/tiers/redis_tier.h"
 #include "server/cache/tiers/sqlite_tier.h"
+#include "server/observe/log.h"
 #include "server/redis/cluster.h"
+#include "server/warm_up.h"
 
 namespace stowage {
 namespace {
@@ -23,10 +27,18 @@ ServerTier OpenDisk(const ServerOptions& options, Observer& observer) {
     return disk;
   }
   if (const absl::Status opening = (*tier)->opening(); !opening.ok()) observer.StoreFailed(opening);
+  disk.answers = tier->get();
   disk.store =
       std::make_unique<GuardedTier>(*std::move(tier), GuardOptions{.name = disk.name}, observer);
   disk.limit_bytes = options.disk_bytes;
   return disk;
+}
+
+std::unique_ptr<RedisTier> RedisAt(const RedisUrl& url, const RedisLoginFiles& files,
+                                   const RedisTierOptions& options) {
+  return std::make_unique<RedisTier>(
+      std::make_unique<RedisCluster>(url.seeds, [files] { return ReadRedisLogin(files); }),
+      options);
 }
 
 // Connects with its first call.
@@ -37,11 +49,8 @@ ServerTier OpenShared(const ServerOptions& options, Observer& observer) {
       std::chrono::duration<double>(options.shared_cache_timeout_seconds));
   // A first call connects, which may take longer than is waited for; the next ones do not.
   const RedisTierOptions patience = {.timeout = std::max(timeout, RedisTierOptions().timeout)};
-  auto tier = std::make_unique<RedisTier>(
-      std::make_unique<RedisCluster>(
-          options.shared_cache.seeds,
-          [files = options.shared_cache_login] { return ReadRedisLogin(files); }),
-      patience);
+  std::unique_ptr<RedisTier> tier =
+      RedisAt(options.shared_cache, options.shared_cache_login, patience);
   const GuardOptions guard = {.name = shared.name,
                               .timeout = timeout,
                               .breaker = {.failures = 5, .pause = std::chrono::seconds(1)}};
@@ -71,6 +80,29 @@ SolveLeases* CacheTiers::leases() const {
     if (tier.leases != nullptr) return tier.leases.get();
   }
   return nullptr;
+}
+
+void CacheTiers::WarmUp(const ServerOptions& options) const {
+  const WarmUpOptions& wanted = options.warm_up;
+  if (!wanted.from_disk && wanted.from.seeds.empty()) return;
+  AnswerSource* const disk = tiers_.front().answers;
+  if (wanted.from_disk && disk == nullptr) return;  // it could not be opened, as has been reported
+  const RedisTierOptions patience = {.timeout = std::chrono::seconds(5)};  // nobody waits yet
+  const std::unique_ptr<RedisTier> other = RedisAt(wanted.from, wanted.login, patience);
+  const std::unique_ptr<RedisTier> shared =
+      RedisAt(options.shared_cache, options.shared_cache_login, patience);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> most(wanted.max_seconds);
+  const WarmUpResult result = stowage::WarmUp(
+      wanted.from_disk ? *disk : *other, *shared,
+      begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(most));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  std::vector<LogField> fields = {{"count", absl::StrCat(result.copied)},
+                                  {"seconds", absl::StrFormat("%.1f", taken.count())}};
+  if (result.is_whole) return Log(LogLevel::kInfo, "warmed_up", fields);
+  fields.emplace_back("message", result.status.ok() ? "--warm-up-time is over"
+                                                    : std::string(result.status.message()));
+  Log(LogLevel::kWarning, "warmed_up_in_part", fields);
 }
 
 std::vector<TierGauges> CacheTiers::gauges(const AnswerCache& cache) const {

@@ -9,6 +9,7 @@
 
 #include "proto/service/origin.h"
 #include "server/cache/answer_cache.h"
+#include "server/cache/cache_tier.h"
 #include "server/cache/solve_leases.h"
 #include "server/cache/tiers/guarded_leases.h"
 #include "server/cache/tiers/guarded_tier.h"
@@ -24,6 +25,7 @@ struct ServerTier {
   std::string name;
   Origin::Source source;
   int64_t limit_bytes = 0;
+  AnswerSource* answers = nullptr;  // the store's, behind its guard, where those are the server's
   std::unique_ptr<GuardedTier> store = nullptr;
   std::unique_ptr<GuardedLeases> leases = nullptr;  // of a tier that servers share
 };
@@ -37,6 +39,9 @@ class CacheTiers {
   // For AnswerCache: those with a store, the quickest first.
   std::vector<NamedTier> in_use() const;
   SolveLeases* leases() const;  // null: no tier has leases
+  // Copies the answers that --warm-up names into the shared cache, and logs how that went. Blocks
+  // for --warm-up-time at most, and the time of a call.
+  void WarmUp(const ServerOptions& options) const;
   // Of all, with what `cache` counted of those in use.
   std::vector<TierGauges> gauges(const AnswerCache& cache) const;
 

@@ -236,6 +236,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
     return started;
   }
   server->RememberStatus();
+  server->tiers_.WarmUp(options);
   server->health_service_.SetServing(true);
   server->ready_ = true;
   server->LogWarnings();

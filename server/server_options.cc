@@ -57,6 +57,8 @@ struct TextOptions {
   std::string solve_turn = "1s";
   std::string shared_cache;
   std::string shared_cache_timeout = "5ms";
+  std::string warm_up;
+  std::string warm_up_time = "60s";
   std::string cache_memory = "256MiB";
   std::string cache_disk = "1GiB";
   std::string lame_duck = "5s";
@@ -245,6 +247,17 @@ void AddCache(CLI::App& app, ServerOptions* options, TextOptions* texts) {
                  "authorities of its certificates, PEM, with rediss://; default: the system's")
       ->type_name("FILE")
       ->group("Cache");
+  app.add_option("--warm-up", texts->warm_up,
+                 "answers that are copied into --shared-cache before the server is ready: disk: "
+                 "those of --cache-dir; or those of another Redis, redis://HOST:PORT; default: "
+                 "none")
+      ->type_name("SOURCE")
+      ->group("Cache");
+  app.add_option("--warm-up-time", texts->warm_up_time,
+                 "time after which the server is ready though not all answers are copied")
+      ->capture_default_str()
+      ->type_name("DURATION")
+      ->group("Cache");
 }
 
 void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
@@ -370,6 +383,26 @@ absl::Status ReadSharedCache(const TextOptions& texts, ServerOptions* options) {
   return files.ok() ? files : Prefixed("--shared-cache", files);
 }
 
+// Another Redis gets the login of the shared cache. Requires: ReadSharedCache() has been called.
+absl::Status ReadWarmUp(const TextOptions& texts, ServerOptions* options) {
+  WarmUpOptions& warm_up = options->warm_up;
+  RETURN_IF_ERROR(ReadLimit("--warm-up-time", texts.warm_up_time, &warm_up.max_seconds));
+  if (texts.warm_up.empty()) return absl::OkStatus();
+  if (options->shared_cache.seeds.empty()) return Bad("--warm-up", "needs --shared-cache");
+  warm_up.from_disk = texts.warm_up == "disk";
+  if (warm_up.from_disk) {
+    return options->cache_dir.empty() ? Bad("--warm-up", "disk needs a --cache-dir")
+                                      : absl::OkStatus();
+  }
+  RETURN_IF_ERROR(Read("--warm-up", texts.warm_up, ParseRedisUrl, &warm_up.from));
+  if (warm_up.from.seeds == options->shared_cache.seeds) {
+    return Bad("--warm-up", "is the --shared-cache itself; name the one that it replaces");
+  }
+  warm_up.login = options->shared_cache_login;
+  warm_up.login.has_tls = warm_up.from.has_tls;
+  return absl::OkStatus();
+}
+
 // Checks the options and fills in those that are parsed from text.
 absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   const absl::Status address = CheckAddress(options->listen);
@@ -383,6 +416,7 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   RETURN_IF_ERROR(Read("--cache-disk", texts.cache_disk, ParseBytes, &options->disk_bytes));
   if (options->cache_dir == "none") options->cache_dir.clear();
   RETURN_IF_ERROR(ReadSharedCache(texts, options));
+  RETURN_IF_ERROR(ReadWarmUp(texts, options));
   if (options->http == "none") options->http.clear();
   if (!options->http.empty()) {
     const absl::Status http = CheckAddress(options->http);

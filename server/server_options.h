@@ -17,6 +17,14 @@
 
 namespace stowage {
 
+// Where answers come from that are copied into the shared cache before the server is ready.
+struct WarmUpOptions {
+  bool from_disk = false;  // from ServerOptions::cache_dir
+  RedisUrl from;           // no seeds: from no Redis
+  RedisLoginFiles login;   // to it
+  double max_seconds = 60;
+};
+
 struct ServerOptions {
   std::string listen = "127.0.0.1:50051";    // host:port, port 0: any free one; or unix:PATH
   std::string http = "127.0.0.1:50052";      // host:port for operators; empty: none
@@ -28,6 +36,7 @@ struct ServerOptions {
   RedisUrl shared_cache;                     // no seeds: none
   RedisLoginFiles shared_cache_login;
   double shared_cache_timeout_seconds = 0.005;  // of a look-up there
+  WarmUpOptions warm_up;
   SecurityOptions security;
   RequestLimits limits;
   EngineOptions engine;

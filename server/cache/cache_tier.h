@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/cache_keys.h"
 #include "solver/model/answer.h"
@@ -69,6 +71,15 @@ class CacheTier {
   // Removes the answers whose CacheKeys::rounded it is, and returns how many. Errors: UNAVAILABLE.
   virtual absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) = 0;
   virtual CacheStats stats() const = 0;
+};
+
+// A tier that lists its answers, to be copied elsewhere. Thread-safe.
+class AnswerSource {
+ public:
+  virtual ~AnswerSource() = default;
+  // Calls `visit` with each answer until it returns false; those used last come first where the
+  // tier knows. Damaged ones are left out. Errors: UNAVAILABLE.
+  virtual absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) = 0;
 };
 
 }  // namespace stowage

@@ -130,6 +130,19 @@ absl::StatusOr<RedisReply> RedisCluster::Run(const RedisScript& script,
   return reply;
 }
 
+absl::StatusOr<std::vector<RedisNode>> RedisCluster::Masters(Clock::time_point deadline) {
+  RETURN_IF_ERROR(LearnSlots(deadline));
+  MutexLock lock(mutex_);
+  return nodes_;
+}
+
+absl::StatusOr<RedisReply> RedisCluster::CallNode(const RedisNode& node, const Arguments& arguments,
+                                                  Clock::time_point deadline) {
+  ASSIGN_OR_RETURN(RedisReply reply, SendTo(node, /*is_asking=*/false, arguments, deadline));
+  if (reply.is_error()) return StatusOf(reply);
+  return reply;
+}
+
 // Follows redirections. What comes back may be another error reply.
 absl::StatusOr<RedisReply> RedisCluster::Send(absl::string_view key, const Arguments& arguments,
                                               Clock::time_point deadline) {

@@ -63,6 +63,12 @@ class RedisCluster {
                                  const std::vector<absl::string_view>& arguments,
                                  Clock::time_point deadline);
 
+  // The nodes that serve keys, and the reply of one of them to a command on no key. Errors: as of
+  // Call().
+  absl::StatusOr<std::vector<RedisNode>> Masters(Clock::time_point deadline);
+  absl::StatusOr<RedisReply> CallNode(const RedisNode& node, const Arguments& arguments,
+                                      Clock::time_point deadline);
+
  private:
   static constexpr int kSlots = 16'384;
   using ConnectionPtr = std::unique_ptr<RedisConnection>;

@@ -100,6 +100,60 @@ TEST(SharedCache, ACopyOnDiskOutlivesRedis) {
   EXPECT_EQ(SolveAndCheck(Remote(next.address()), DistinctRequest(1)), v1::Origin::DISK_CACHE);
 }
 
+// What a server with these flags says of its warm-up.
+std::string WarmedUp(ServerProcess& server, const char* event) {
+  return server.WaitForLogLine({absl::StrCat("event=", event)});
+}
+
+TEST(SharedCache, ANewRedisGetsTheAnswersOfADisk) {
+  const TempFolder folder;
+  const std::vector<std::string> disk = {"--cache-dir", folder.Path("cache")};
+  {
+    ServerProcess before(disk);
+    const Remote remote(before.address());
+    for (int i = 1; i <= 3; ++i) SolveAndCheck(remote, DistinctRequest(i));
+    before.Signal(SIGTERM);
+    before.WaitForExit();
+  }
+  const RedisNodes nodes(1);
+  ServerProcess first({disk[0], disk[1], "--shared-cache", nodes.Url(), "--warm-up", "disk"});
+  EXPECT_THAT(WarmedUp(first, "warmed_up"), HasSubstr("count=3"));
+  // It was ready no sooner: nobody has to wait here.
+  const ServerProcess other(Flags(nodes.Url()));
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(SolveAndCheck(Remote(other.address()), DistinctRequest(i)), v1::Origin::SHARED_CACHE);
+  }
+}
+
+TEST(SharedCache, ANewRedisGetsTheAnswersOfTheOldOne) {
+  const RedisClusterNodes old_nodes;
+  {
+    ServerProcess before(Flags(old_nodes.Url()));
+    const Remote remote(before.address());
+    for (int i = 1; i <= 8; ++i) SolveAndCheck(remote, DistinctRequest(i));
+    before.Signal(SIGTERM);
+    before.WaitForExit();
+  }
+  const RedisNodes nodes(1);
+  std::vector<std::string> flags = Flags(nodes.Url());
+  flags.insert(flags.end(), {"--warm-up", old_nodes.Url()});
+  ServerProcess next(flags);
+  EXPECT_THAT(WarmedUp(next, "warmed_up"), HasSubstr("count=8"));
+  EXPECT_EQ(absl::c_count(nodes.Ask(0, {"KEYS", "*}"}), '}'), 8);
+  EXPECT_EQ(SolveAndCheck(Remote(next.address()), DistinctRequest(5)), v1::Origin::SHARED_CACHE);
+}
+
+TEST(SharedCache, ASourceThatIsGoneKeepsNoServerFromServing) {
+  RedisNodes gone(1);
+  const RedisNodes nodes(1);
+  gone.Kill(0);
+  std::vector<std::string> flags = Flags(nodes.Url());
+  flags.insert(flags.end(), {"--warm-up", gone.Url()});
+  ServerProcess server(flags);
+  EXPECT_THAT(WarmedUp(server, "warmed_up_in_part"), HasSubstr("the shared cache: "));
+  EXPECT_EQ(SolveAndCheck(Remote(server.address()), DistinctRequest(1)), v1::Origin::SOLVED);
+}
+
 // Killed and started again: the server does without it meanwhile, and finds it again.
 TEST(SharedCache, ARedisThatIsGoneCostsASolve) {
   RedisNodes nodes(1);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "server/cache/tiers/stored_answer.h"
 #include "solver/base/status_macros.h"
 
@@ -17,6 +18,14 @@ namespace {
 // What belongs to one cache key has one hash tag, and so is on one node.
 std::string KeyIn(absl::string_view fingerprint) {
   return absl::StrCat("stowage:", kStoredVersion, ":{", fingerprint, "}");
+}
+// nullopt: it is no such key.
+std::optional<Fingerprint> FingerprintIn(absl::string_view key) {
+  if (!absl::ConsumePrefix(&key, absl::StrCat("stowage:", kStoredVersion, ":{"))) {
+    return std::nullopt;
+  }
+  if (!absl::ConsumeSuffix(&key, "}")) return std::nullopt;
+  return FingerprintFromHex(key);
 }
 // The set of the keys of answers that are stored under their exact sizes, by their rounded ones.
 std::string ExactKeysOf(const Fingerprint& rounded) {
@@ -197,6 +206,39 @@ absl::Status RedisTier::Put(CachedAnswerPtr cached) {
   if (put->integer == kTooLate && cached->lease_token > 0) ++refused_;
   if (key == cached->keys.rounded || cached->lease_token == 0) return absl::OkStatus();
   return End(cached->keys.rounded, cached->lease_token, /*is_done=*/true);
+}
+
+absl::Status RedisTier::Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) {
+  const absl::StatusOr<std::vector<RedisNode>> nodes = cluster_->Masters(Deadline());
+  if (!nodes.ok()) return Failed(nodes.status());
+  for (const RedisNode& node : *nodes) {
+    ASSIGN_OR_RETURN(const bool goes_on, VisitNode(node, visit));
+    if (!goes_on) break;
+  }
+  return absl::OkStatus();
+}
+
+// Returns whether the last visit wants more.
+absl::StatusOr<bool> RedisTier::VisitNode(const RedisNode& node,
+                                          absl::FunctionRef<bool(CachedAnswerPtr)> visit) {
+  const std::string pattern = KeyIn("*");  // leases and sets have more behind it
+  std::string cursor = "0";
+  do {
+    const absl::StatusOr<RedisReply> page =
+        cluster_->CallNode(node, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"}, Deadline());
+    if (!page.ok()) return Failed(page.status());
+    if (page->elements.size() != 2) return Failed(absl::DataLossError("SCAN returns no page"));
+    for (const RedisReply& name : page->elements[1].elements) {
+      const std::optional<Fingerprint> key = FingerprintIn(name.text);
+      if (!key.has_value()) continue;
+      absl::StatusOr<CachedAnswerPtr> cached = Get(*key);
+      if (absl::IsUnavailable(cached.status())) return cached.status();
+      if (!cached.ok() || *cached == nullptr) continue;
+      if (!visit(*std::move(cached))) return false;
+    }
+    cursor = page->elements[0].text;
+  } while (cursor != "0");
+  return true;
 }
 
 absl::StatusOr<int64_t> RedisTier::Remove(const Fingerprint& rounded) {

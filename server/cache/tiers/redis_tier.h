@@ -16,6 +16,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/cache_tier.h"
@@ -31,7 +32,7 @@ struct RedisTierOptions {
 };
 
 // How much the cluster holds is the cluster's to say: stats() are empty. Thread-safe.
-class RedisTier final : public CacheTier, public SolveLeases {
+class RedisTier final : public CacheTier, public AnswerSource, public SolveLeases {
  public:
   explicit RedisTier(std::unique_ptr<RedisCluster> cluster, const RedisTierOptions& options = {})
       : cluster_(std::move(cluster)), options_(options) {}
@@ -40,6 +41,8 @@ class RedisTier final : public CacheTier, public SolveLeases {
   absl::Status Put(CachedAnswerPtr cached) override;
   absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override;
   CacheStats stats() const override { return {}; }
+  // In no order; an answer that moves to another node meanwhile may be left out, or come twice.
+  absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) override;
 
   std::chrono::milliseconds duration() const override { return options_.lease; }
   absl::StatusOr<SolveLease> Take(const Fingerprint& key) override;
@@ -50,6 +53,8 @@ class RedisTier final : public CacheTier, public SolveLeases {
 
  private:
   RedisCluster::Clock::time_point Deadline() const;
+  absl::StatusOr<bool> VisitNode(const RedisNode& node,
+                                 absl::FunctionRef<bool(CachedAnswerPtr)> visit);
   absl::StatusOr<SolveLease> Ask(const Fingerprint& key, absl::string_view how);
   absl::StatusOr<int64_t> Unlink(absl::string_view key);
 

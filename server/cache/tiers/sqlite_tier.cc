@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -257,33 +258,67 @@ absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
     return row.status();
   }
   RETURN_IF_ERROR(row.status());
+  // A failed update only costs the row its place in the order of eviction.
+  if (const int64_t now = Now(); now > row->used + kTouchSeconds) (void)Touch(key, now);
   CachedAnswerPtr cached = DecodeAnswer(row->value, row->owner);
   if (cached != nullptr && KeyOf(*cached) == key) return cached;
   (void)DeleteRow(key);
   return absl::DataLossError(absl::StrCat(path_, ": an answer cannot be read; it is dropped"));
 }
 
+// Other threads use the tier between two answers.
+absl::Status SqliteTier::Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) {
+  std::vector<Fingerprint> keys;
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(OpenAgain());
+    ASSIGN_OR_RETURN(keys, KeysByUse());
+  }
+  for (const Fingerprint& key : keys) {
+    absl::StatusOr<Row> row = absl::NotFoundError("");
+    {
+      MutexLock lock(mutex_);
+      row = Read(key);
+    }
+    if (absl::IsUnavailable(row.status())) return row.status();
+    if (!row.ok()) continue;
+    CachedAnswerPtr cached = DecodeAnswer(row->value, row->owner);
+    if (cached == nullptr || KeyOf(*cached) != key) continue;
+    if (!visit(std::move(cached))) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Fingerprint>> SqliteTier::KeysByUse() {
+  ASSIGN_OR_RETURN(const Statement select, Prepare("SELECT key FROM answers ORDER BY used DESC"));
+  std::vector<Fingerprint> keys;
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(select.get())) == SQLITE_ROW) {
+    const std::string bytes = TextOf(select.get(), 0);
+    Fingerprint key;
+    if (bytes.size() != key.bytes.size()) continue;
+    std::copy(bytes.begin(), bytes.end(), key.bytes.begin());
+    keys.push_back(key);
+  }
+  if (code != SQLITE_DONE) return Failed("cannot be read");
+  return keys;
+}
+
 // Errors: NOT_FOUND; DATA_LOSS where the checksum does not match.
 absl::StatusOr<SqliteTier::Row> SqliteTier::Read(const Fingerprint& key) {
   Row row = {key, {}, {}, {}};
-  int64_t used = 0;
-  {
-    ASSIGN_OR_RETURN(const Statement select,
-                     Prepare("SELECT value, checksum, used, owner FROM answers WHERE key = ?"));
-    BindKey(select.get(), 1, key);
-    const int code = sqlite3_step(select.get());
-    if (code == SQLITE_DONE) return absl::NotFoundError("");
-    if (code != SQLITE_ROW) return Failed("cannot be read");
-    row.value = TextOf(select.get(), 0);
-    if (row.checksum() != sqlite3_column_int64(select.get(), 1)) {
-      return absl::DataLossError(absl::StrCat(path_, ": an answer is damaged; it is dropped"));
-    }
-    used = sqlite3_column_int64(select.get(), 2);
-    row.owner = TextOf(select.get(), 3);
+  ASSIGN_OR_RETURN(const Statement select,
+                   Prepare("SELECT value, checksum, used, owner FROM answers WHERE key = ?"));
+  BindKey(select.get(), 1, key);
+  const int code = sqlite3_step(select.get());
+  if (code == SQLITE_DONE) return absl::NotFoundError("");
+  if (code != SQLITE_ROW) return Failed("cannot be read");
+  row.value = TextOf(select.get(), 0);
+  if (row.checksum() != sqlite3_column_int64(select.get(), 1)) {
+    return absl::DataLossError(absl::StrCat(path_, ": an answer is damaged; it is dropped"));
   }
-  // The SELECT is finalized by now. A failed update only costs the row its place in the order of
-  // eviction.
-  if (const int64_t now = Now(); now > used + kTouchSeconds) (void)Touch(key, now);
+  row.used = sqlite3_column_int64(select.get(), 2);
+  row.owner = TextOf(select.get(), 3);
   return row;
 }
 

@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/cache_tier.h"
@@ -25,7 +27,7 @@ struct sqlite3_stmt;
 namespace stowage {
 
 // Thread-safe.
-class SqliteTier final : public CacheTier {
+class SqliteTier final : public CacheTier, public AnswerSource {
  public:
   // Creates the directory, for this user alone, where it does not exist. The directory may be a
   // symbolic link, the file may not. The limits are those of the file's size.
@@ -44,6 +46,9 @@ class SqliteTier final : public CacheTier {
   absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override;
   CacheStats stats() const override;
 
+  // Leaves the order of use as it is.
+  absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) override;
+
  private:
   struct Closer {
     void operator()(sqlite3* database) const;
@@ -58,6 +63,7 @@ class SqliteTier final : public CacheTier {
     Fingerprint rounded;
     std::string value;
     std::string owner;
+    int64_t used = 0;  // seconds since the epoch; of a row that was read
 
     int64_t bytes() const;     // of the row in the file
     int64_t checksum() const;  // of the value under its key
@@ -74,6 +80,7 @@ class SqliteTier final : public CacheTier {
   absl::StatusOr<Statement> Prepare(const char* sql) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Failed(const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status BeginAnew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::vector<Fingerprint>> KeysByUse() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Row> Read(const Fingerprint& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Write(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<bool> IsOfAnother(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -60,5 +60,26 @@ TEST(ServerOptions, ErrorsOfTheCommandLineDoNotNameTheFile) {
               Fails(absl::StatusCode::kInvalidArgument, StartsWith("--grace: 'late'")));
 }
 
+TEST(ServerOptions, AWarmUpHasASourceBesideTheSharedCache) {
+  const std::string shared = "redis://one:1";
+  const auto fails = [](const char* why) {
+    return Fails(absl::StatusCode::kInvalidArgument,
+                 AllOf(StartsWith("--warm-up"), HasSubstr(why)));
+  };
+  EXPECT_THAT(Parse({"--warm-up", "disk", "--cache-dir", "x"}), fails("needs --shared-cache"));
+  EXPECT_THAT(Parse({"--warm-up", "disk", "--cache-dir", "none", "--shared-cache", shared}),
+              fails("needs a --cache-dir"));
+  EXPECT_THAT(Parse({"--warm-up", shared, "--shared-cache", shared}), fails("itself"));
+  EXPECT_THAT(Parse({"--warm-up", "tape", "--shared-cache", shared}), fails("redis://"));
+  EXPECT_THAT(Parse({"--warm-up-time", "0s"}), fails("must be above 0"));
+
+  const auto parsed = Parse({"--warm-up", "redis://two:2", "--shared-cache", shared});
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_FALSE(parsed->options.warm_up.from_disk);
+  ASSERT_EQ(parsed->options.warm_up.from.seeds.size(), 1);
+  EXPECT_EQ(ToText(parsed->options.warm_up.from.seeds[0]), "two:2");
+  EXPECT_EQ(parsed->options.warm_up.max_seconds, 60);
+}
+
 }  // namespace
 }  // namespace stowage

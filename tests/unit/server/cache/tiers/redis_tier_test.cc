@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -68,6 +69,40 @@ TEST(RedisTierTest, AnswersEnd) {
   const int seconds = std::stoi(nodes.Ask(0, {"TTL", NameOf(7)}));
   EXPECT_GT(seconds, 29 * 24 * 3600);
   EXPECT_LE(seconds, 30 * 24 * 3600);
+}
+
+std::set<std::string> Visited(RedisTier& tier, size_t most) {
+  std::set<std::string> keys;
+  EXPECT_THAT(tier.Visit([&](const CachedAnswerPtr& cached) {
+    keys.insert(ToHex(cached->keys.rounded));
+    return keys.size() < most;
+  }),
+              IsOk());
+  return keys;
+}
+
+TEST(RedisTierTest, ListsTheAnswersOfAllNodesAndNothingElse) {
+  const RedisClusterNodes nodes;
+  const auto tier = TierOf(nodes);
+  std::set<std::string> all;
+  for (uint64_t number = 0; number < 60; ++number) {
+    ASSERT_THAT(tier->Put(AnswerTo(number)), IsOk());
+    ASSERT_THAT(tier->Take(NumberedKeys(100 + number).rounded), IsOk());
+    all.insert(ToHex(NumberedKeys(number).rounded));
+  }
+  EXPECT_EQ(Visited(*TierOf(nodes), 1000), all);
+  EXPECT_EQ(Visited(*TierOf(nodes), 7).size(), 7);
+}
+
+TEST(RedisTierTest, ListsNoKeysOfOthers) {
+  const RedisNodes nodes(1);
+  const auto tier = TierOf(nodes);
+  ASSERT_THAT(tier->Put(AnswerTo(7)), IsOk());
+  nodes.Ask(0, {"SET", "theirs", "1"});
+  nodes.Ask(0, {"SET", absl::StrCat("stowage:", kStoredVersion, ":{no key}"), "1"});
+  nodes.Ask(0, {"HSET", NameOf(8), "owner", "client", "answer", "none"});
+  EXPECT_EQ(Visited(*tier, 10), std::set<std::string>{ToHex(NumberedKeys(7).rounded)});
+  EXPECT_EQ(nodes.Ask(0, {"GET", "theirs"}), "1\n");
 }
 
 // The state of a lease that is asked for, or an error's text.

@@ -3,14 +3,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/chains.h"
 #include "tests/support/files.h"
 #include "tests/support/numbered_keys.h"
@@ -20,6 +24,7 @@ namespace stowage::sqlite_tier_test {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr int64_t kMaxBytes = 4 << 20;
@@ -158,6 +163,55 @@ TEST_F(DiskTierTest, CreatesTheTablesInAnEmptyFile) {
   const Tier tier = Open();
   EXPECT_EQ(CountRight(*tier), 0);
   EXPECT_THAT(tier->Put(AnswerTo(1)), IsOk());
+}
+
+// Has answers been used so many seconds after the epoch: the number of each.
+void SetUsed(const std::string& file, const std::map<uint64_t, int>& used) {
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
+  for (const auto& [number, seconds] : used) {
+    const std::string sql = absl::StrCat("UPDATE answers SET used = ", seconds, " WHERE key = x'",
+                                         ToHex(NumberedKey(number, 1)), "'");
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  }
+  EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
+}
+
+std::vector<Fingerprint> Visited(SqliteTier& tier, size_t most) {
+  std::vector<Fingerprint> keys;
+  EXPECT_THAT(tier.Visit([&](const CachedAnswerPtr& cached) {
+    keys.push_back(cached->keys.rounded);
+    return keys.size() < most;
+  }),
+              IsOk());
+  return keys;
+}
+
+TEST_F(DiskTierTest, ListsWhatWasUsedLastFirst) {
+  {
+    const Tier tier = Open();
+    for (const uint64_t number : {1, 2, 3}) ASSERT_THAT(tier->Put(AnswerTo(number)), IsOk());
+  }
+  SetUsed(File(), {{1, 200}, {2, 300}, {3, 100}});
+  // The second time: listing is no use.
+  for (int round = 0; round < 2; ++round) {
+    const Tier tier = Open();
+    EXPECT_THAT(Visited(*tier, 10),
+                ElementsAre(NumberedKey(2, 1), NumberedKey(1, 1), NumberedKey(3, 1)));
+    EXPECT_THAT(Visited(*tier, 2), ElementsAre(NumberedKey(2, 1), NumberedKey(1, 1)));
+  }
+}
+
+TEST_F(DiskTierTest, ListsNothingThatIsDamaged) {
+  Fill();
+  std::string bytes = ReadFile(File());
+  const std::string solver = "rotor";
+  const size_t at = bytes.find(solver);
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, solver.size(), "motor");
+  WriteFile(File(), bytes);
+  const Tier tier = Open();
+  EXPECT_EQ(Visited(*tier, 2 * kAnswers).size(), kAnswers - 1);
 }
 
 // Wherever the damage is, an answer is right, or missing.

@@ -1,0 +1,93 @@
+#include "server/warm_up.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "tests/support/fake_tier.h"
+#include "tests/support/numbered_keys.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+
+constexpr steady_clock::time_point kNever = steady_clock::time_point::max();
+
+// Lists so many answers, then ends with the status.
+class FakeSource final : public AnswerSource {
+ public:
+  FakeSource(uint64_t answers, absl::Status end) : answers_(answers), end_(std::move(end)) {}
+
+  absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) override {
+    for (uint64_t number = 0; number < answers_; ++number) {
+      CachedAnswer cached;
+      cached.keys = NumberedKeys(number);
+      cached.answer.outcome = Outcome::kFeasible;
+      if (!visit(std::make_shared<const CachedAnswer>(std::move(cached)))) return absl::OkStatus();
+      if (number + 1 == broken_after_) target_->Break();
+    }
+    return end_;
+  }
+  void BreakAfter(uint64_t answers, FakeTier& target) {
+    broken_after_ = answers;
+    target_ = &target;
+  }
+
+ private:
+  const uint64_t answers_;
+  const absl::Status end_;
+  uint64_t broken_after_ = 0;
+  FakeTier* target_ = nullptr;
+};
+
+TEST(WarmUp, CopiesAllAnswers) {
+  FakeSource source(20, absl::OkStatus());
+  FakeTier target;
+  const WarmUpResult result = WarmUp(source, target, kNever);
+  EXPECT_THAT(result.status, IsOk());
+  EXPECT_TRUE(result.is_whole);
+  EXPECT_EQ(result.copied, 20);
+  EXPECT_EQ(target.stats().entries, 20);
+  const auto last = target.Get(NumberedKey(19, 1));
+  ASSERT_THAT(last, IsOk());
+  EXPECT_NE(*last, nullptr);
+}
+
+TEST(WarmUp, EndsAtItsDeadline) {
+  FakeSource source(20, absl::OkStatus());
+  FakeTier target;
+  const WarmUpResult result = WarmUp(source, target, steady_clock::now());
+  EXPECT_THAT(result.status, IsOk());
+  EXPECT_FALSE(result.is_whole);
+  EXPECT_EQ(result.copied, 0);
+}
+
+TEST(WarmUp, SaysThatItsSourceFailed) {
+  FakeSource source(3, absl::UnavailableError("gone"));
+  FakeTier target;
+  const WarmUpResult result = WarmUp(source, target, kNever);
+  EXPECT_THAT(result.status, Fails(absl::StatusCode::kUnavailable, HasSubstr("gone")));
+  EXPECT_FALSE(result.is_whole);
+  EXPECT_EQ(result.copied, 3);
+  EXPECT_EQ(target.stats().entries, 3);
+}
+
+TEST(WarmUp, EndsWhereItsTargetFails) {
+  FakeSource source(20, absl::OkStatus());
+  FakeTier target;
+  source.BreakAfter(5, target);
+  const WarmUpResult result = WarmUp(source, target, kNever);
+  EXPECT_THAT(result.status, Fails(absl::StatusCode::kUnavailable, HasSubstr("broken")));
+  EXPECT_FALSE(result.is_whole);
+  EXPECT_EQ(result.copied, 5);
+}
+
+}  // namespace
+}  // namespace stowage
