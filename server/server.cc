@@ -15,6 +15,7 @@
 #include "server/net/allowed_hosts.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
+#include "server/process_limits.h"
 #include "server/rpc/begun_streams.h"
 #include "server/rpc/connection_limits.h"
 #include "solver/base/address.h"
@@ -123,7 +124,7 @@ MetricsSnapshot Server::Snapshot() const {
   gauges.responses = cache_.response_stats();
   gauges.memory_limit_bytes = options_.cache_bytes;
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
-  gauges.request_limit_bytes = options_.engine.request_bytes;
+  gauges.request_limit_bytes = gauges.engine.max_request_bytes;
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
   gauges.suppressed_lines = reports_.suppressed_lines();
   gauges.dropped_lines = DroppedLogLines();
@@ -249,11 +250,17 @@ ConfigChanges Server::Apply(const ParsedOptions& wanted) {
       &in_force_);
 }
 
-// A line for each option that need not wait for a restart.
+// A line for each option that need not wait for a restart. A limit on address space has been shared
+// out before the threads started: under one, what takes memory does wait.
 bool Server::Set(absl::string_view option, const ServerOptions& options) {
+  if (option == "request-memory" && AddressSpaceLimit().has_value()) return false;
   using Setter = void (*)(Server&, const ServerOptions&);
   static constexpr std::pair<absl::string_view, Setter> kSetters[] = {
       {"access-log", [](Server& self, const ServerOptions& to) { self.reports_.SetLog(to.log); }},
+      {"client-limit",
+       [](Server& self, const ServerOptions& to) {
+         self.engine_.SetClientLimit(to.engine.client_limit);
+       }},
       {"client-log-rate",
        [](Server& self, const ServerOptions& to) { self.reports_.SetLog(to.log); }},
       {"client-rate",
@@ -271,6 +278,14 @@ bool Server::Set(absl::string_view option, const ServerOptions& options) {
       {"max-solve-time",
        [](Server& self, const ServerOptions& to) {
          self.engine_.SetMaxSolveSeconds(to.engine.max_solve_seconds);
+       }},
+      {"queue-length",
+       [](Server& self, const ServerOptions& to) {
+         self.engine_.SetQueueLength(to.engine.queue_length);
+       }},
+      {"request-memory",
+       [](Server& self, const ServerOptions& to) {
+         self.engine_.SetRequestBytes(to.engine.request_bytes);
        }},
   };
   for (const auto& [name, set] : kSetters) {

@@ -155,6 +155,72 @@ TEST(Reload, ChangesTheLongestSolve) {
       << Text(status);
 }
 
+// Without room for a second solve at a time.
+std::vector<std::string> OneSolve() {
+  return {"--threads", "1", "--short-threads", "0", "--solve-turn", "3600s"};
+}
+
+TEST(Reload, ChangesTheLengthOfTheQueueAndLeavesWhatRuns) {
+  Configured configured("queue-length = 100\n", OneSolve());
+  const Remote remote(configured.server().address());
+  PendingSolve running(remote, LongSolveRequest());
+  WaitForMetric(configured.server(), "stowage_solves_running", 1);
+  EXPECT_NE(configured.Reload("queue-length = 0\n", {"event=reloaded", "queue-length: 100 -> 0"}),
+            "");
+  EXPECT_EQ(MetricOf(configured.server(), "stowage_solves_waiting_limit"), 0);
+  v1::SolveResponse response;
+  const grpc::Status refused = remote.Solve(SmallSolveRequest(), &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("the queue is full"));
+  EXPECT_FALSE(running.ended());
+}
+
+TEST(Reload, ChangesTheLimitOfAClientAndLeavesWhatRuns) {
+  Configured configured("client-limit = 64\n", OneSolve());
+  const Remote remote(configured.server().address());
+  PendingSolve running(remote, LongSolveRequest());
+  WaitForMetric(configured.server(), "stowage_solves_running", 1);
+  EXPECT_NE(configured.Reload("client-limit = 1\n", {"event=reloaded", "client-limit: 64 -> 1"}),
+            "");
+  v1::SolveResponse response;
+  const grpc::Status refused = remote.Solve(SmallSolveRequest(), &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("this client has 1"));
+  EXPECT_FALSE(running.ended());
+}
+
+TEST(Reload, ChangesTheMemoryOfRequests) {
+  Configured configured("");
+  const Remote remote(configured.server().address());
+  EXPECT_TRUE(remote.Answers());
+  EXPECT_NE(configured.Reload("request-memory = 1KiB\n",
+                              {"event=reloaded", "request-memory: 512MiB -> 1KiB"}),
+            "");
+  EXPECT_EQ(MetricOf(configured.server(), "stowage_request_memory_limit_bytes"), 1024);
+  v1::SolveResponse response;
+  const grpc::Status refused = remote.Solve(SmallSolveRequest(), &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("more than is left for others"));
+  EXPECT_NE(configured.Reload("", {"event=reloaded", "request-memory: 1KiB -> 512MiB"}), "");
+  EXPECT_TRUE(remote.Answers());
+}
+
+// What is left beside stacks and messages has been shared out by then.
+TEST(Reload, LeavesMemoryAsItIsUnderALimitOnAddressSpace) {
+  const TempFolder folder;
+  const std::string file = folder.Write("server.toml", "threads = 2\n");
+  BackgroundProgram server({"/usr/bin/prlimit", absl::StrCat("--as=", int64_t{4} << 30),
+                            Program("stowage-server"), "--listen", "127.0.0.1:0", "--http", "none",
+                            "--cache-dir", "none", "--config", file});
+  ASSERT_NE(server.WaitForLogLine({"event=serving"}), "") << server.Log();
+  WriteFile(file, "threads = 2\nrequest-memory = 1GiB\n");
+  server.Signal(SIGHUP);
+  EXPECT_NE(server.WaitForLogLine({"event=reloaded", "changed=none",
+                                   "restart_needed=\"request-memory: 512MiB -> 1GiB\""}),
+            "")
+      << server.Log();
+}
+
 TEST(Reload, SaysWhatTakesARestartUntilThen) {
   Configured configured("threads = 1\n");
   EXPECT_NE(configured.Reload("threads = 2\n", {"level=warning", "event=reloaded", "changed=none",
