@@ -122,7 +122,7 @@ MetricsSnapshot Server::Snapshot() const {
   if (const SolveLeases* const leases = tiers_.leases()) gauges.leases = leases->lease_stats();
   gauges.memory = cache_.memory_stats();
   gauges.responses = cache_.response_stats();
-  gauges.memory_limit_bytes = options_.cache_bytes;
+  gauges.memory_limit_bytes = cache_.memory_bytes();
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
   gauges.request_limit_bytes = gauges.engine.max_request_bytes;
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
@@ -253,10 +253,13 @@ ConfigChanges Server::Apply(const ParsedOptions& wanted) {
 // A line for each option that need not wait for a restart. A limit on address space has been shared
 // out before the threads started: under one, what takes memory does wait.
 bool Server::Set(absl::string_view option, const ServerOptions& options) {
-  if (option == "request-memory" && AddressSpaceLimit().has_value()) return false;
+  const bool takes_memory = option == "cache-memory" || option == "request-memory";
+  if (takes_memory && AddressSpaceLimit().has_value()) return false;
   using Setter = void (*)(Server&, const ServerOptions&);
   static constexpr std::pair<absl::string_view, Setter> kSetters[] = {
       {"access-log", [](Server& self, const ServerOptions& to) { self.reports_.SetLog(to.log); }},
+      {"cache-memory",
+       [](Server& self, const ServerOptions& to) { self.cache_.SetMemoryBytes(to.cache_bytes); }},
       {"client-limit",
        [](Server& self, const ServerOptions& to) {
          self.engine_.SetClientLimit(to.engine.client_limit);

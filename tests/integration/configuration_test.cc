@@ -205,6 +205,33 @@ TEST(Reload, ChangesTheMemoryOfRequests) {
   EXPECT_TRUE(remote.Answers());
 }
 
+// Where the answer to a small request comes from that may be cached.
+v1::Origin::Source SourceOfAnswer(const Remote& remote) {
+  v1::SolveRequest request = SmallSolveRequest();
+  request.mutable_options()->set_use_cache(true);
+  v1::SolveResponse response;
+  const grpc::Status status = remote.Solve(request, &response);
+  EXPECT_TRUE(status.ok()) << Text(status);
+  return response.origin().source();
+}
+
+TEST(Reload, ChangesTheMemoryOfTheCache) {
+  Configured configured("cache-memory = 256MiB\n");
+  const Remote remote(configured.server().address());
+  EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::SOLVED);
+  EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::MEMORY_CACHE);
+  EXPECT_NE(
+      configured.Reload("cache-memory = 0\n", {"event=reloaded", "cache-memory: 256MiB -> 0"}), "");
+  EXPECT_EQ(MetricOf(configured.server(), "stowage_cache_entries{tier=\"memory\"}"), 0);
+  EXPECT_EQ(MetricOf(configured.server(), "stowage_cache_limit_bytes{tier=\"memory\"}"), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::SOLVED);
+  EXPECT_NE(
+      configured.Reload("cache-memory = 1MiB\n", {"event=reloaded", "cache-memory: 0 -> 1MiB"}),
+      "");
+  EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::SOLVED);
+  EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::MEMORY_CACHE);
+}
+
 // What is left beside stacks and messages has been shared out by then.
 TEST(Reload, LeavesMemoryAsItIsUnderALimitOnAddressSpace) {
   const TempFolder folder;
@@ -213,10 +240,11 @@ TEST(Reload, LeavesMemoryAsItIsUnderALimitOnAddressSpace) {
                             Program("stowage-server"), "--listen", "127.0.0.1:0", "--http", "none",
                             "--cache-dir", "none", "--config", file});
   ASSERT_NE(server.WaitForLogLine({"event=serving"}), "") << server.Log();
-  WriteFile(file, "threads = 2\nrequest-memory = 1GiB\n");
+  WriteFile(file, "threads = 2\nrequest-memory = 1GiB\ncache-memory = 1GiB\n");
   server.Signal(SIGHUP);
   EXPECT_NE(server.WaitForLogLine({"event=reloaded", "changed=none",
-                                   "restart_needed=\"request-memory: 512MiB -> 1GiB\""}),
+                                   "request-memory: 512MiB -> 1GiB",
+                                   "cache-memory: 256MiB -> 1GiB"}),
             "")
       << server.Log();
 }
