@@ -28,11 +28,11 @@ namespace {
 constexpr std::chrono::seconds kFlush{1};
 
 // Who calls is decided by tokens where there are some.
-Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* tokens,
+Admission::Options AdmissionOptions(double calls_per_second, const Tokens* tokens,
+                                    const CurrentProxies& proxies,
                                     const ConnectionAccounts& accounts) {
-  Admission::Options admission = {.proxies = options.trusted_proxies,
-                                  .calls_per_second = options.client_calls_per_second,
-                                  .accounts = &accounts};
+  Admission::Options admission = {
+      .proxies = &proxies, .calls_per_second = calls_per_second, .accounts = &accounts};
   if (tokens == nullptr) return admission;
   admission.authenticate =
       [tokens](absl::string_view authorization) -> absl::StatusOr<NamedClient> {
@@ -44,13 +44,11 @@ Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* 
 
 // Health, reflection and unknown methods: apart from the jobs' rate, so that a busy client is not
 // taken for a dead one.
-Admission::Options OpenAdmissionOptions(const ServerOptions& options,
+Admission::Options OpenAdmissionOptions(const CurrentProxies& proxies,
                                         const ConnectionAccounts& accounts) {
   // A thousand clients of one host, or behind one proxy, may check every ten seconds.
   constexpr double kCallsPerSecond = 100;
-  return {.proxies = options.trusted_proxies,
-          .calls_per_second = kCallsPerSecond,
-          .accounts = &accounts};
+  return AdmissionOptions(kCallsPerSecond, /*tokens=*/nullptr, proxies, accounts);
 }
 
 // `draining`: a second signal would end the wait, or the process, at once.
@@ -85,14 +83,17 @@ Server::Server(const ParsedOptions& parsed, const std::string& version,
       metrics_(version),
       reports_(options_.log, metrics_, [this] { unsafe_.LogNew(); }),
       handshakes_(reports_),
-      unsafe_(options_, *security),
+      proxies_(options_.trusted_proxies),
+      unsafe_(options_, proxies_, *security),
       security_(std::move(security)),
       tiers_(options_, reports_),
       cache_({options_.cache_bytes, options_.client_cache_share}, tiers_.in_use(), reports_),
       engine_(options_.engine, &cache_, &reports_, tiers_.leases()),
-      admission_(AdmissionOptions(options_, security_->tokens(), accounts_)),
-      operator_admission_(AdmissionOptions(options_, security_->operator_tokens(), accounts_)),
-      open_admission_(OpenAdmissionOptions(options_, accounts_)),
+      admission_(AdmissionOptions(options_.client_calls_per_second, security_->tokens(), proxies_,
+                                  accounts_)),
+      operator_admission_(AdmissionOptions(options_.client_calls_per_second,
+                                           security_->operator_tokens(), proxies_, accounts_)),
+      open_admission_(OpenAdmissionOptions(proxies_, accounts_)),
       service_(engine_, cache_,
                {.observer = reports_,
                 .admission = admission_,
@@ -211,9 +212,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
       {.max_descriptors = MostConnectionDescriptors(),
        .host_connections = options.host_connections,
        .is_exempt =
-           [proxies = options.trusted_proxies](const std::string& address) {
+           [proxies = &server->proxies_](const std::string& address) {
              const absl::optional<IpAddress> ip = ParseIp(address);
-             return ip.has_value() && proxies.Contains(*ip);
+             return ip.has_value() && proxies->Get()->Contains(*ip);
            },
        .accounts = &server->accounts_,
        .streams_of = [streams = std::make_shared<BegunStreams>()](
@@ -273,6 +274,10 @@ bool Server::Set(absl::string_view option, const ServerOptions& options) {
        }},
       {"grace",
        [](Server& self, const ServerOptions& to) { self.grace_seconds_ = to.grace_seconds; }},
+      {"host-connections",
+       [](Server& self, const ServerOptions& to) {
+         self.listener_->SetHostConnections(to.host_connections);
+       }},
       {"lame-duck",
        [](Server& self, const ServerOptions& to) {
          self.lame_duck_seconds_ = to.lame_duck_seconds;
@@ -290,6 +295,8 @@ bool Server::Set(absl::string_view option, const ServerOptions& options) {
        [](Server& self, const ServerOptions& to) {
          self.engine_.SetRequestBytes(to.engine.request_bytes);
        }},
+      {"trusted-proxy",
+       [](Server& self, const ServerOptions& to) { self.proxies_.Set(to.trusted_proxies); }},
   };
   for (const auto& [name, set] : kSetters) {
     if (name != option) continue;

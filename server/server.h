@@ -23,6 +23,7 @@
 #include "server/observe/status.h"
 #include "server/reload.h"
 #include "server/reports.h"
+#include "server/rpc/current_proxies.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/operator_service.h"
 #include "server/rpc/reflection_service.h"
@@ -88,6 +89,7 @@ class Server {
   StatusHistory history_;
   Reports reports_;
   HandshakeLog handshakes_;
+  CurrentProxies proxies_;
   UnsafeLog unsafe_;  // the security's threads use it until they end
   std::unique_ptr<Security> security_;
   CacheTiers tiers_;

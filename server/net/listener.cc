@@ -38,9 +38,9 @@ constexpr int kMaxAtOnce = 256;
 
 constexpr double kOpenedSeconds = 10;
 
-double OpenedPerSecond(const ListenerOptions& options) {
-  if (options.host_connections == 0) return 0;
-  return std::max(options.host_connections, ListenerOptions::kMinOpened) / kOpenedSeconds;
+double OpenedPerSecond(int host_connections) {
+  if (host_connections == 0) return 0;
+  return std::max(host_connections, ListenerOptions::kMinOpened) / kOpenedSeconds;
 }
 
 // ALREADY_EXISTS where another process has the address, else UNAVAILABLE with the system's reason.
@@ -84,8 +84,8 @@ int PortOf(int fd) {
 
 Listener::Listener(ListenerOptions options, Accept accept)
     : options_(std::move(options)),
+      opened_(OpenedPerSecond(options_.host_connections), kOpenedSeconds),
       hosts_(options_.host_connections),
-      opened_(OpenedPerSecond(options_), kOpenedSeconds),
       accept_(std::move(accept)) {
   if (options_.accounts != nullptr) {
     governed_.emplace(options_.governor, *options_.accounts, options_.streams_of);
@@ -241,6 +241,17 @@ bool Listener::IsBarred(const std::string& host, std::chrono::steady_clock::time
   return governed_.has_value() && governed_->Bars(host, now);
 }
 
+bool Listener::AddToHost(const Peer& peer, int fd, std::chrono::steady_clock::time_point now) {
+  MutexLock lock(mutex_);
+  return hosts_.Add(peer.host, fd, now);
+}
+
+void Listener::SetHostConnections(int most) {
+  opened_.SetRate(OpenedPerSecond(most));
+  MutexLock lock(mutex_);
+  hosts_.SetMost(most);
+}
+
 // Accepts until nothing waits, or until the thread has other work. Where the system has no
 // descriptor or memory left, the connection stays in the backlog and poll() reports it again; the
 // pause keeps the thread from spinning.
@@ -270,7 +281,7 @@ std::string Listener::RefusalOf(int fd, const Peer& peer) {
   if (!IsLimited(peer)) return "";
   const auto now = std::chrono::steady_clock::now();
   if (IsBarred(peer.host, now)) return kBarred;
-  if (!hosts_.Add(peer.host, fd, now)) return kTooManyOfHost;
+  if (!AddToHost(peer, fd, now)) return kTooManyOfHost;
   return opened_.Refuses(peer.host, now).has_value() ? kTooOften : "";
 }
 

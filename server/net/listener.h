@@ -33,7 +33,7 @@ struct ListenerOptions {
   int max_descriptors = INT_MAX;
   // Connections of one host, as Peer::host names it, at a time; those beyond are closed at once. A
   // host may open as many within ten seconds, or kMinOpened where that is more. 0: no limit. Unix
-  // sockets have none.
+  // sockets have none. SetHostConnections() changes it.
   int host_connections = 0;
   static constexpr int kMinOpened = 1000;
   // Whether an address (Peer::address) has no limits, those of ConnectionGovernor among them;
@@ -68,6 +68,9 @@ class Listener {
   // Where it listens, with the port that was chosen.
   const std::string& address() const { return address_; }
 
+  // As ListenerOptions::host_connections, for connections that are accepted from now on.
+  void SetHostConnections(int most);
+
  private:
   Listener(ListenerOptions options, Accept accept);
   absl::Status ListenOnPath(const std::string& path);
@@ -82,6 +85,8 @@ class Listener {
   // Cuts off connections that flood the server, until it is stopped.
   void Govern();
   bool IsBarred(const std::string& host, std::chrono::steady_clock::time_point now);
+  // Counts it. False: its host has as many as it may.
+  bool AddToHost(const Peer& peer, int fd, std::chrono::steady_clock::time_point now);
 
   // Whether the limits of hosts and of ConnectionGovernor apply.
   bool IsLimited(const Peer& peer) const;
@@ -89,14 +94,13 @@ class Listener {
   std::string RefusalOf(int fd, const Peer& peer);
 
   const ListenerOptions options_;
-  // Used by `thread_` only:
-  HostConnections hosts_;
   RateLimit opened_;  // connections of each host
   struct Late {
     int fd;
     std::chrono::steady_clock::time_point due;
   };
   Mutex mutex_;
+  HostConnections hosts_ ABSL_GUARDED_BY(mutex_);
   std::deque<Late> late_ ABSL_GUARDED_BY(mutex_);  // connections of barred hosts, to be closed
   std::optional<GovernedConnections> governed_ ABSL_GUARDED_BY(mutex_);
   Accept accept_;

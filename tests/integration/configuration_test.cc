@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "proto/convert/json.h"
 #include "stowage/v1/status.pb.h"
 #include "tests/integration/metrics.h"
+#include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -29,6 +31,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::Optional;
 
+constexpr uint32_t kWindowBytes = 65535;
 constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 constexpr const char* kOtherToken = "fedcba9876543210fedcba9876543210";
 
@@ -232,6 +235,54 @@ TEST(Reload, ChangesTheMemoryOfTheCache) {
   EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::MEMORY_CACHE);
 }
 
+TEST(Reload, ChangesTheConnectionsOfAHostAndLeavesThoseThatItHas) {
+  Configured configured("host-connections = 100\n");
+  const std::string& address = configured.server().address();
+  RawGrpc first(address);
+  RawGrpc second(address);
+  EXPECT_TRUE(first.Ping(kPatience) && second.Ping(kPatience));
+  EXPECT_NE(
+      configured.Reload("host-connections = 1\n", {"event=reloaded", "host-connections: 100 -> 1"}),
+      "");
+  EXPECT_TRUE(RawSocket(address).ClosedWithin(kPatience));
+  EXPECT_NE(configured.server().WaitForLogLine({"event=connection_refused", "reason=host_limit"}),
+            "");
+  EXPECT_TRUE(RawGrpc(address, kWindowBytes, "127.0.0.2").Ping(kPatience)) << "of another host";
+  EXPECT_TRUE(first.Ping(kPatience) && second.Ping(kPatience));
+  EXPECT_NE(
+      configured.Reload("host-connections = 0\n", {"event=reloaded", "host-connections: 1 -> 0"}),
+      "");
+  EXPECT_TRUE(RawGrpc(address).Ping(kPatience));
+}
+
+TEST(Reload, ChangesTheTrustedProxies) {
+  Configured configured("host-connections = 1\n");
+  const ServerProcess& server = configured.server();
+  const Remote remote(server.address());
+  const auto ask = [&remote] {
+    grpc::ClientContext context;
+    context.AddMetadata("x-forwarded-for", "192.0.2.7");
+    v1::SolveResponse response;
+    EXPECT_EQ(Text(remote.Solve(SmallSolveRequest(), &response, &context)), "OK");
+  };
+  ask();
+  EXPECT_EQ(MetricOf(server, "stowage_client_calls_total{client=\"127.0.0.1\"}"), 1);
+  EXPECT_TRUE(RawSocket(server.address()).ClosedWithin(kPatience));
+  EXPECT_NE(configured.Reload("host-connections = 1\ntrusted-proxy = \"127.0.0.0/8\"\n",
+                              {"event=reloaded", "trusted-proxy: default -> 127.0.0.0/8"}),
+            "");
+  EXPECT_NE(configured.server().WaitForLogLine({"event=unsafe", "--trusted-proxy 127.0.0.0/8"}),
+            "");
+  ask();
+  EXPECT_EQ(MetricOf(server, "stowage_client_calls_total{client=\"192.0.2.7\"}"), 1);
+  EXPECT_TRUE(RawGrpc(server.address()).Ping(kPatience)) << "a proxy has no limit of connections";
+  EXPECT_NE(configured.Reload("host-connections = 1\n",
+                              {"event=reloaded", "trusted-proxy: 127.0.0.0/8 -> default"}),
+            "");
+  ask();
+  EXPECT_EQ(MetricOf(server, "stowage_client_calls_total{client=\"127.0.0.1\"}"), 2);
+}
+
 // What is left beside stacks and messages has been shared out by then.
 TEST(Reload, LeavesMemoryAsItIsUnderALimitOnAddressSpace) {
   const TempFolder folder;
@@ -242,10 +293,10 @@ TEST(Reload, LeavesMemoryAsItIsUnderALimitOnAddressSpace) {
   ASSERT_NE(server.WaitForLogLine({"event=serving"}), "") << server.Log();
   WriteFile(file, "threads = 2\nrequest-memory = 1GiB\ncache-memory = 1GiB\n");
   server.Signal(SIGHUP);
-  EXPECT_NE(server.WaitForLogLine({"event=reloaded", "changed=none",
-                                   "request-memory: 512MiB -> 1GiB",
-                                   "cache-memory: 256MiB -> 1GiB"}),
-            "")
+  EXPECT_NE(
+      server.WaitForLogLine({"event=reloaded", "changed=none", "request-memory: 512MiB -> 1GiB",
+                             "cache-memory: 256MiB -> 1GiB"}),
+      "")
       << server.Log();
 }
 
