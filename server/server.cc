@@ -150,6 +150,10 @@ void Server::RememberStatus() {
   timers_.At(Timers::Clock::now() + StatusHistory::kPeriod, [this] { RememberStatus(); });
 }
 
+PortSharing Server::sharing() const {
+  return options_.reuse_port ? PortSharing::kShared : PortSharing::kAlone;
+}
+
 absl::Status Server::StartHttp() {
   if (options_.http.empty()) return absl::OkStatus();
   HttpPort::Protection protection;
@@ -178,14 +182,15 @@ absl::Status Server::StartHttp() {
       return hosts.Check(host);
     };
   }
-  ASSIGN_OR_RETURN(
-      http_, HttpPort::Start(options_.http, reports_, HttpRoutes(sources), std::move(protection)));
+  ASSIGN_OR_RETURN(http_, HttpPort::Start(options_.http, reports_, HttpRoutes(sources),
+                                          std::move(protection), sharing()));
   return absl::OkStatus();
 }
 
 // gRPC opens no port of its own: it gets its connections from Listener, through `acceptor`. Health
 // says NOT_SERVING until every part has started, so that no caller is sent to a server whose start
-// may still fail. A failed start drains, which grpc::Server needs before it is destroyed.
+// may still fail; the port of calls, which it may share, is the last part. A failed start drains,
+// which grpc::Server needs before it is destroyed.
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parsed,
                                                       const std::string& version) {
   const ServerOptions& options = parsed.options;
@@ -207,6 +212,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
   }
   server->grpc_ = builder.BuildAndStart();
   if (server->grpc_ == nullptr) return absl::InternalError("gRPC does not start");
+  if (const absl::Status started = server->StartHttp(); !started.ok()) {
+    server->Drain();
+    return started;
+  }
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
       options.listen,
       {.max_descriptors = MostConnectionDescriptors(),
@@ -221,7 +230,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
                          const std::string& peer) { return streams->Of(peer); },
        // What gRPC holds of requests, and as much again in the system's buffers.
        .governor = {.all_bytes = 2 * arriving_bytes},
-       .observer = &server->reports_},
+       .observer = &server->reports_,
+       .sharing = server->sharing()},
       [acceptor = std::move(acceptor)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
         connection.fd = fd;
@@ -233,10 +243,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
                         absl::StrCat("--listen: ", listener.status().message()));
   }
   server->listener_ = *std::move(listener);
-  if (const absl::Status started = server->StartHttp(); !started.ok()) {
-    server->Drain();
-    return started;
-  }
   server->RememberStatus();
   server->health_service_.SetServing(true);
   server->ready_ = true;
@@ -310,10 +316,14 @@ void Server::BecomeLameDuck() {
   draining_ = true;
   ready_ = false;
   health_service_.SetServing(false);
+  if (!options_.reuse_port) return;
+  if (listener_ != nullptr) listener_->StopListening();
+  if (http_ != nullptr) http_->StopListening();
 }
 
-// Connections are accepted until the engine has drained: callers that come meanwhile get
-// UNAVAILABLE, which they can act on, rather than a connection that is refused.
+// Connections are accepted until the engine has drained, unless another server gets them: callers
+// that come meanwhile get UNAVAILABLE, which they can act on, rather than a connection that is
+// refused.
 void Server::Drain() {
   BecomeLameDuck();
   const auto grace = std::chrono::duration<double>(grace_seconds_);

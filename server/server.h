@@ -65,7 +65,7 @@ class Server {
   double grace_seconds() const { return grace_seconds_; }
 
   // Health turns NOT_SERVING and /readyz 503, so that balancers send new calls elsewhere; those
-  // that come are answered as before.
+  // that come are answered as before. With --reuse-port it no longer listens.
   void BecomeLameDuck();
   // Becomes a lame duck if it is none, new requests get UNAVAILABLE, running ones have the grace
   // period to finish. Blocks until all is done.
@@ -79,6 +79,7 @@ class Server {
   v1::ServerStatus Status(std::optional<double> since_seconds);
   void RememberStatus();
   absl::Status StartHttp();
+  PortSharing sharing() const;
 
   const ServerOptions options_;  // of the start
   Mutex in_force_mutex_;
