@@ -98,8 +98,8 @@ void Reload(const CommandLine& line, Server* server) {
       ParseServerOptions(line.argc, line.argv, STOWAGE_VERSION);
   if (parsed.ok()) {
     server->ReadCredentials();
-    server->LogWarnings();
     const ConfigChanges changes = server->Apply(*parsed);
+    server->LogWarnings();
     LogAlways(changes.after_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
               {{"changed", JoinedOrNone(changes.applied)},
                {"restart_needed", JoinedOrNone(changes.after_restart)}});

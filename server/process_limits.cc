@@ -71,6 +71,12 @@ int ThreadsOf(const EngineOptions& options, int processors) {
          grpc_pools;
 }
 
+std::optional<int64_t> AddressSpaceLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur > INT64_MAX) return std::nullopt;
+  return static_cast<int64_t>(limit.rlim_cur);
+}
+
 absl::StatusOr<int64_t> ShareAddressSpace(const AddressSpace& space, int threads,
                                           ServerOptions* options) {
   const int64_t taken = space.mapped_bytes + threads * space.stack_bytes + kMessageBytes;
@@ -94,10 +100,9 @@ absl::StatusOr<int64_t> ShareAddressSpace(const AddressSpace& space, int threads
 
 absl::Status FitIntoProcessLimits(ServerOptions* options) {
   const int threads = ThreadsOf(options->engine, static_cast<int>(sysconf(_SC_NPROCESSORS_CONF)));
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur <= INT64_MAX) {
+  if (const std::optional<int64_t> limit_bytes = AddressSpaceLimit(); limit_bytes.has_value()) {
     const int64_t wanted_bytes = options->cache_bytes + options->engine.all_solves_bytes;
-    const AddressSpace space = {.limit_bytes = static_cast<int64_t>(limit.rlim_cur),
+    const AddressSpace space = {.limit_bytes = *limit_bytes,
                                 .mapped_bytes = static_cast<int64_t>(ReadProcess().virtual_bytes),
                                 .stack_bytes = StackBytes()};
     ASSIGN_OR_RETURN(const int64_t reserves, ShareAddressSpace(space, threads, options));

@@ -4,6 +4,7 @@
 #define STOWAGE_SERVER_PROCESS_LIMITS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,9 @@ namespace stowage {
 // The most threads that a server with these options starts on a machine with so many processors,
 // those of gRPC included.
 int ThreadsOf(const EngineOptions& options, int processors);
+
+// How much address space the process may have (ulimit -v); nullopt: as much as it likes.
+std::optional<int64_t> AddressSpaceLimit();
 
 // The address space of a process that has not started its threads.
 struct AddressSpace {

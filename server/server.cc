@@ -15,6 +15,7 @@
 #include "server/net/allowed_hosts.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
+#include "server/process_limits.h"
 #include "server/rpc/begun_streams.h"
 #include "server/rpc/connection_limits.h"
 #include "solver/base/address.h"
@@ -27,11 +28,11 @@ namespace {
 constexpr std::chrono::seconds kFlush{1};
 
 // Who calls is decided by tokens where there are some.
-Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* tokens,
+Admission::Options AdmissionOptions(double calls_per_second, const Tokens* tokens,
+                                    const CurrentProxies& proxies,
                                     const ConnectionAccounts& accounts) {
-  Admission::Options admission = {.proxies = options.trusted_proxies,
-                                  .calls_per_second = options.client_calls_per_second,
-                                  .accounts = &accounts};
+  Admission::Options admission = {
+      .proxies = &proxies, .calls_per_second = calls_per_second, .accounts = &accounts};
   if (tokens == nullptr) return admission;
   admission.authenticate =
       [tokens](absl::string_view authorization) -> absl::StatusOr<NamedClient> {
@@ -43,13 +44,11 @@ Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* 
 
 // Health, reflection and unknown methods: apart from the jobs' rate, so that a busy client is not
 // taken for a dead one.
-Admission::Options OpenAdmissionOptions(const ServerOptions& options,
+Admission::Options OpenAdmissionOptions(const CurrentProxies& proxies,
                                         const ConnectionAccounts& accounts) {
   // A thousand clients of one host, or behind one proxy, may check every ten seconds.
   constexpr double kCallsPerSecond = 100;
-  return {.proxies = options.trusted_proxies,
-          .calls_per_second = kCallsPerSecond,
-          .accounts = &accounts};
+  return AdmissionOptions(kCallsPerSecond, /*tokens=*/nullptr, proxies, accounts);
 }
 
 // `draining`: a second signal would end the wait, or the process, at once.
@@ -84,14 +83,17 @@ Server::Server(const ParsedOptions& parsed, const std::string& version,
       metrics_(version),
       reports_(options_.log, metrics_, [this] { unsafe_.LogNew(); }),
       handshakes_(reports_),
-      unsafe_(options_, *security),
+      proxies_(options_.trusted_proxies),
+      unsafe_(options_, proxies_, *security),
       security_(std::move(security)),
       tiers_(options_, reports_),
       cache_({options_.cache_bytes, options_.client_cache_share}, tiers_.in_use(), reports_),
       engine_(options_.engine, &cache_, &reports_, tiers_.leases()),
-      admission_(AdmissionOptions(options_, security_->tokens(), accounts_)),
-      operator_admission_(AdmissionOptions(options_, security_->operator_tokens(), accounts_)),
-      open_admission_(OpenAdmissionOptions(options_, accounts_)),
+      admission_(AdmissionOptions(options_.client_calls_per_second, security_->tokens(), proxies_,
+                                  accounts_)),
+      operator_admission_(AdmissionOptions(options_.client_calls_per_second,
+                                           security_->operator_tokens(), proxies_, accounts_)),
+      open_admission_(OpenAdmissionOptions(proxies_, accounts_)),
       service_(engine_, cache_,
                {.observer = reports_,
                 .admission = admission_,
@@ -121,9 +123,9 @@ MetricsSnapshot Server::Snapshot() const {
   if (const SolveLeases* const leases = tiers_.leases()) gauges.leases = leases->lease_stats();
   gauges.memory = cache_.memory_stats();
   gauges.responses = cache_.response_stats();
-  gauges.memory_limit_bytes = options_.cache_bytes;
+  gauges.memory_limit_bytes = cache_.memory_bytes();
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
-  gauges.request_limit_bytes = options_.engine.request_bytes;
+  gauges.request_limit_bytes = gauges.engine.max_request_bytes;
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
   gauges.suppressed_lines = reports_.suppressed_lines();
   gauges.dropped_lines = DroppedLogLines();
@@ -146,6 +148,10 @@ v1::ServerStatus Server::Status(std::optional<double> since_seconds) {
 void Server::RememberStatus() {
   history_.Remember(Snapshot());
   timers_.At(Timers::Clock::now() + StatusHistory::kPeriod, [this] { RememberStatus(); });
+}
+
+PortSharing Server::sharing() const {
+  return options_.reuse_port ? PortSharing::kShared : PortSharing::kAlone;
 }
 
 absl::Status Server::StartHttp() {
@@ -176,14 +182,15 @@ absl::Status Server::StartHttp() {
       return hosts.Check(host);
     };
   }
-  ASSIGN_OR_RETURN(
-      http_, HttpPort::Start(options_.http, reports_, HttpRoutes(sources), std::move(protection)));
+  ASSIGN_OR_RETURN(http_, HttpPort::Start(options_.http, reports_, HttpRoutes(sources),
+                                          std::move(protection), sharing()));
   return absl::OkStatus();
 }
 
 // gRPC opens no port of its own: it gets its connections from Listener, through `acceptor`. Health
 // says NOT_SERVING until every part has started, so that no caller is sent to a server whose start
-// may still fail. A failed start drains, which grpc::Server needs before it is destroyed.
+// may still fail; the port of calls, which it may share, is the last part. A failed start drains,
+// which grpc::Server needs before it is destroyed.
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parsed,
                                                       const std::string& version) {
   const ServerOptions& options = parsed.options;
@@ -205,21 +212,26 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
   }
   server->grpc_ = builder.BuildAndStart();
   if (server->grpc_ == nullptr) return absl::InternalError("gRPC does not start");
+  if (const absl::Status started = server->StartHttp(); !started.ok()) {
+    server->Drain();
+    return started;
+  }
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
       options.listen,
       {.max_descriptors = MostConnectionDescriptors(),
        .host_connections = options.host_connections,
        .is_exempt =
-           [proxies = options.trusted_proxies](const std::string& address) {
+           [proxies = &server->proxies_](const std::string& address) {
              const absl::optional<IpAddress> ip = ParseIp(address);
-             return ip.has_value() && proxies.Contains(*ip);
+             return ip.has_value() && proxies->Get()->Contains(*ip);
            },
        .accounts = &server->accounts_,
        .streams_of = [streams = std::make_shared<BegunStreams>()](
                          const std::string& peer) { return streams->Of(peer); },
        // What gRPC holds of requests, and as much again in the system's buffers.
        .governor = {.all_bytes = 2 * arriving_bytes},
-       .observer = &server->reports_},
+       .observer = &server->reports_,
+       .sharing = server->sharing()},
       [acceptor = std::move(acceptor)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
         connection.fd = fd;
@@ -231,10 +243,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
                         absl::StrCat("--listen: ", listener.status().message()));
   }
   server->listener_ = *std::move(listener);
-  if (const absl::Status started = server->StartHttp(); !started.ok()) {
-    server->Drain();
-    return started;
-  }
   server->RememberStatus();
   server->tiers_.WarmUp(options);
   server->health_service_.SetServing(true);
@@ -250,11 +258,20 @@ ConfigChanges Server::Apply(const ParsedOptions& wanted) {
       &in_force_);
 }
 
-// A line for each option that need not wait for a restart.
+// A line for each option that need not wait for a restart. A limit on address space has been shared
+// out before the threads started: under one, what takes memory does wait.
 bool Server::Set(absl::string_view option, const ServerOptions& options) {
+  const bool takes_memory = option == "cache-memory" || option == "request-memory";
+  if (takes_memory && AddressSpaceLimit().has_value()) return false;
   using Setter = void (*)(Server&, const ServerOptions&);
   static constexpr std::pair<absl::string_view, Setter> kSetters[] = {
       {"access-log", [](Server& self, const ServerOptions& to) { self.reports_.SetLog(to.log); }},
+      {"cache-memory",
+       [](Server& self, const ServerOptions& to) { self.cache_.SetMemoryBytes(to.cache_bytes); }},
+      {"client-limit",
+       [](Server& self, const ServerOptions& to) {
+         self.engine_.SetClientLimit(to.engine.client_limit);
+       }},
       {"client-log-rate",
        [](Server& self, const ServerOptions& to) { self.reports_.SetLog(to.log); }},
       {"client-rate",
@@ -264,6 +281,10 @@ bool Server::Set(absl::string_view option, const ServerOptions& options) {
        }},
       {"grace",
        [](Server& self, const ServerOptions& to) { self.grace_seconds_ = to.grace_seconds; }},
+      {"host-connections",
+       [](Server& self, const ServerOptions& to) {
+         self.listener_->SetHostConnections(to.host_connections);
+       }},
       {"lame-duck",
        [](Server& self, const ServerOptions& to) {
          self.lame_duck_seconds_ = to.lame_duck_seconds;
@@ -273,6 +294,16 @@ bool Server::Set(absl::string_view option, const ServerOptions& options) {
        [](Server& self, const ServerOptions& to) {
          self.engine_.SetMaxSolveSeconds(to.engine.max_solve_seconds);
        }},
+      {"queue-length",
+       [](Server& self, const ServerOptions& to) {
+         self.engine_.SetQueueLength(to.engine.queue_length);
+       }},
+      {"request-memory",
+       [](Server& self, const ServerOptions& to) {
+         self.engine_.SetRequestBytes(to.engine.request_bytes);
+       }},
+      {"trusted-proxy",
+       [](Server& self, const ServerOptions& to) { self.proxies_.Set(to.trusted_proxies); }},
   };
   for (const auto& [name, set] : kSetters) {
     if (name != option) continue;
@@ -286,10 +317,14 @@ void Server::BecomeLameDuck() {
   draining_ = true;
   ready_ = false;
   health_service_.SetServing(false);
+  if (!options_.reuse_port) return;
+  if (listener_ != nullptr) listener_->StopListening();
+  if (http_ != nullptr) http_->StopListening();
 }
 
-// Connections are accepted until the engine has drained: callers that come meanwhile get
-// UNAVAILABLE, which they can act on, rather than a connection that is refused.
+// Connections are accepted until the engine has drained, unless another server gets them: callers
+// that come meanwhile get UNAVAILABLE, which they can act on, rather than a connection that is
+// refused.
 void Server::Drain() {
   BecomeLameDuck();
   const auto grace = std::chrono::duration<double>(grace_seconds_);

@@ -23,6 +23,7 @@
 #include "server/observe/status.h"
 #include "server/reload.h"
 #include "server/reports.h"
+#include "server/rpc/current_proxies.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/operator_service.h"
 #include "server/rpc/reflection_service.h"
@@ -64,7 +65,7 @@ class Server {
   double grace_seconds() const { return grace_seconds_; }
 
   // Health turns NOT_SERVING and /readyz 503, so that balancers send new calls elsewhere; those
-  // that come are answered as before.
+  // that come are answered as before. With --reuse-port it no longer listens.
   void BecomeLameDuck();
   // Becomes a lame duck if it is none, new requests get UNAVAILABLE, running ones have the grace
   // period to finish. Blocks until all is done.
@@ -78,6 +79,7 @@ class Server {
   v1::ServerStatus Status(std::optional<double> since_seconds);
   void RememberStatus();
   absl::Status StartHttp();
+  PortSharing sharing() const;
 
   const ServerOptions options_;  // of the start
   Mutex in_force_mutex_;
@@ -88,6 +90,7 @@ class Server {
   StatusHistory history_;
   Reports reports_;
   HandshakeLog handshakes_;
+  CurrentProxies proxies_;
   UnsafeLog unsafe_;  // the security's threads use it until they end
   std::unique_ptr<Security> security_;
   CacheTiers tiers_;

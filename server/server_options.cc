@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/net/allowed_hosts.h"
@@ -85,6 +86,10 @@ void AddNetwork(CLI::App& app, ServerOptions* options, TextOptions* texts) {
   app.add_option("--listen", options->listen, "host:port (port 0: any free one) or unix:PATH")
       ->capture_default_str()
       ->type_name("ADDRESS")
+      ->group("Network");
+  app.add_flag("--reuse-port", options->reuse_port,
+               "a new server of the same user, with this flag, too, may listen on --listen and "
+               "--http beside this one, which leaves them to it on SIGTERM")
       ->group("Network");
   app.add_option(
          "--host-connections", options->host_connections,
@@ -403,6 +408,17 @@ absl::Status ReadWarmUp(const TextOptions& texts, ServerOptions* options) {
   return absl::OkStatus();
 }
 
+// The system would take one port for two servers', and give each a part of the connections.
+absl::Status CheckReusePort(const ServerOptions& options) {
+  if (!options.reuse_port) return absl::OkStatus();
+  if (absl::StartsWith(options.listen, "unix:")) {
+    return Bad("--reuse-port", "needs a --listen with host:port: a Unix socket is one server's");
+  }
+  const std::string port = options.listen.substr(options.listen.rfind(':'));
+  if (port == ":0" || !absl::EndsWith(options.http, port)) return absl::OkStatus();
+  return Bad("--reuse-port", "needs a --http with another port than that of --listen");
+}
+
 // Checks the options and fills in those that are parsed from text.
 absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   const absl::Status address = CheckAddress(options->listen);
@@ -422,6 +438,7 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
     const absl::Status http = CheckAddress(options->http);
     if (!http.ok()) return Bad("--http", http.message());
   }
+  RETURN_IF_ERROR(CheckReusePort(*options));
   for (std::string& host : options->http_hosts) {
     const std::string name = HostIn(host);
     if (name.empty() || name.size() != host.size()) {

@@ -28,6 +28,7 @@ struct WarmUpOptions {
 struct ServerOptions {
   std::string listen = "127.0.0.1:50051";    // host:port, port 0: any free one; or unix:PATH
   std::string http = "127.0.0.1:50052";      // host:port for operators; empty: none
+  bool reuse_port = false;                   // both are shared with the server that replaces it
   std::vector<std::string> http_hosts;       // names for it, beside its own; HostIn() each
   int64_t cache_bytes = int64_t{256} << 20;  // of answers and responses in memory
   std::string cache_dir;                     // empty: no cache on disk

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,7 +33,8 @@ std::vector<SecurityWarning> UnsafeLog::Warnings() const {
                         "everybody who reaches it reads metrics, options and clients' names",
                         "set --http-token-file, or keep it inside a trusted network"});
   }
-  for (const std::string& range : options_.trusted_proxies.wide_ranges()) {
+  const std::shared_ptr<const TrustedProxies> proxies = proxies_.Get();
+  for (const std::string& range : proxies->wide_ranges()) {
     warnings.push_back(
         {absl::StrCat("--trusted-proxy ", range),
          "each of its hosts may pass for any client, and has no limit of connections",

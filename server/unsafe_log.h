@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "server/rpc/current_proxies.h"
 #include "server/security/file_permissions.h"
 #include "server/security/security.h"
 #include "server/server_options.h"
@@ -15,9 +16,9 @@ namespace stowage {
 // Thread-safe.
 class UnsafeLog {
  public:
-  // Borrows both.
-  UnsafeLog(const ServerOptions& options, const Security& security)
-      : options_(options), security_(security) {}
+  // Borrows all three; a reload replaces the proxies, and leaves the options as they were.
+  UnsafeLog(const ServerOptions& options, const CurrentProxies& proxies, const Security& security)
+      : options_(options), proxies_(proxies), security_(security) {}
 
   // Logs what has not been logged since it became so: an address that others can reach without TLS
   // or credentials, permissions of files.
@@ -27,6 +28,7 @@ class UnsafeLog {
   std::vector<SecurityWarning> Warnings() const;
 
   const ServerOptions& options_;
+  const CurrentProxies& proxies_;
   const Security& security_;
   Mutex mutex_;
   std::vector<SecurityWarning> logged_ ABSL_GUARDED_BY(mutex_);  // those of the last time

@@ -40,11 +40,17 @@ int64_t BytesOf(const CachedResponse& cached) {
 
 AnswerCache::AnswerCache(const CacheLimits& memory, std::vector<NamedTier> tiers,
                          Observer& observer)
-    : responses_(CacheLimits{memory.bytes / 2, memory.client_share}), observer_(observer) {
-  const int64_t answer_bytes = memory.bytes - memory.bytes / 2;
-  const CacheLimits of_a_shard = {answer_bytes / int64_t{kShards}, memory.client_share};
-  for (size_t i = 0; i < kShards; ++i) answers_.emplace_back(of_a_shard);
+    : responses_(CacheLimits{0, memory.client_share}), observer_(observer) {
+  for (size_t i = 0; i < kShards; ++i) answers_.emplace_back(CacheLimits{0, memory.client_share});
   for (NamedTier& tier : tiers) tiers_.emplace_back(std::move(tier));
+  SetMemoryBytes(memory.bytes);
+}
+
+void AnswerCache::SetMemoryBytes(int64_t bytes) {
+  memory_bytes_ = bytes;
+  responses_.SetBytes(bytes / 2);
+  const int64_t answer_bytes = bytes - bytes / 2;
+  for (Shard& shard : answers_) shard.SetBytes(answer_bytes / int64_t{kShards});
 }
 
 // Tries both keys under which KeyOf() may have put the answer. The lock of a shard is held for the

@@ -104,6 +104,10 @@ class AnswerCache {
   // As PutInMemory().
   void PutResponse(CachedResponse response);
 
+  // How much memory it may take from now on; what no longer fits is evicted.
+  void SetMemoryBytes(int64_t bytes);
+  int64_t memory_bytes() const { return memory_bytes_; }
+
   CacheStats memory_stats() const;
   CacheStats response_stats() const;
   std::vector<TierStats> tier_stats() const;  // in their order
@@ -125,6 +129,7 @@ class AnswerCache {
   CachedAnswerPtr FindIn(Tier& tier, const CacheKeys& keys, absl::FunctionRef<ProveInTier> prove);
   void PutIn(Tier& tier, const CachedAnswerPtr& cached);
 
+  std::atomic<int64_t> memory_bytes_;
   std::deque<Shard> answers_;                         // not movable, hence no vector
   Lru<absl::string_view, CachedResponse> responses_;  // keys point into the values
   std::deque<Tier> tiers_;                            // likewise

@@ -29,6 +29,17 @@ class Lru {
   // A value that takes more than all bytes by itself is not stored; 0 stores none.
   explicit Lru(const CacheLimits& limits) : limits_(limits) {}
 
+  // Evicts the least recently used values that no longer fit.
+  void SetBytes(int64_t bytes) {
+    std::list<Entry> dropped;  // freed after the lock is released
+    MutexLock lock(mutex_);
+    limits_.bytes = bytes;
+    while (bytes_ > bytes) {
+      Drop(std::prev(entries_.end()), &dropped);
+      ++evictions_;
+    }
+  }
+
   // Null: a miss.
   Pointer Get(const Key& key) {
     MutexLock lock(mutex_);
@@ -118,8 +129,8 @@ class Lru {
     dropped->splice(dropped->begin(), entries_, entry);
   }
 
-  const CacheLimits limits_;
   mutable Mutex mutex_;
+  CacheLimits limits_ ABSL_GUARDED_BY(mutex_);
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   absl::flat_hash_map<Key, Place> places_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);  // those with entries

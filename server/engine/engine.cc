@@ -281,7 +281,8 @@ EngineStats Engine::stats() const {
           .running = resources_.running.List(),
           .requests = solves_.size(),
           .threads = resources_.options.threads,
-          .queue_length = resources_.options.queue_length};
+          .queue_length = resources_.solves.max_waiting(),
+          .max_request_bytes = resources_.request_bytes.max_bytes()};
 }
 
 }  // namespace stowage

@@ -40,7 +40,8 @@ struct EngineStats {
   std::vector<RunningSolve> running;  // the ones that solver threads work on
   size_t requests = 0;                // in flight, equal ones counted once
   int threads = 0;                    // of solves
-  size_t queue_length = 0;            // as in the options
+  size_t queue_length = 0;            // as in the options, or as it was set last
+  int64_t max_request_bytes = 0;      // likewise
 };
 
 // Thread-safe.
@@ -117,6 +118,10 @@ class Engine {
 
   // As EngineOptions::max_solve_seconds, for solves that start from now on.
   void SetMaxSolveSeconds(double seconds) { resources_.max_solve_seconds = seconds; }
+  // The same of the others, for requests that come from now on.
+  void SetQueueLength(size_t length) { resources_.solves.SetMaxWaiting(length); }
+  void SetClientLimit(size_t limit) { resources_.solves.SetMaxOfAClient(limit); }
+  void SetRequestBytes(int64_t bytes) { resources_.request_bytes.SetMaxBytes(bytes); }
 
   // Whether Drain() was called.
   bool draining() const;

@@ -51,8 +51,8 @@ int64_t InstanceBytes(const Chain& chain) {
 struct RequestBytes::Totals {
   explicit Totals(int64_t most) : max_bytes(most) {}
 
-  const int64_t max_bytes;
   Mutex mutex;
+  int64_t max_bytes ABSL_GUARDED_BY(mutex);
   int64_t held ABSL_GUARDED_BY(mutex) = 0;
   absl::flat_hash_map<std::string, int64_t> of_clients ABSL_GUARDED_BY(mutex);  // above 0
 
@@ -64,6 +64,16 @@ struct RequestBytes::Totals {
 };
 
 RequestBytes::RequestBytes(int64_t max_bytes) : totals_(std::make_shared<Totals>(max_bytes)) {}
+
+void RequestBytes::SetMaxBytes(int64_t max_bytes) {
+  MutexLock lock(totals_->mutex);
+  totals_->max_bytes = max_bytes;
+}
+
+int64_t RequestBytes::max_bytes() const {
+  MutexLock lock(totals_->mutex);
+  return totals_->max_bytes;
+}
 
 absl::StatusOr<RequestBytes::Hold> RequestBytes::Take(int64_t bytes, const std::string& client) {
   int64_t of_client = bytes;

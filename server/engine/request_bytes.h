@@ -22,6 +22,10 @@ class RequestBytes {
  public:
   explicit RequestBytes(int64_t max_bytes);
 
+  // For bytes that are taken from now on: what is held stays, though it be more.
+  void SetMaxBytes(int64_t max_bytes);
+  int64_t max_bytes() const;
+
   // Bytes of one client, until it is destroyed or assigned to. May outlive the RequestBytes. A
   // default one holds none.
   class Hold {

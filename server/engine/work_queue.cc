@@ -20,7 +20,10 @@ constexpr const char* kClientLimit = "client_limit";
 
 }  // namespace
 
-WorkQueue::WorkQueue(const Options& options) : options_(options) {
+WorkQueue::WorkQueue(const Options& options)
+    : options_(options),
+      max_waiting_(options.max_waiting),
+      max_of_a_client_(options.max_of_a_client) {
   for (int i = 0; i < options.threads + options.spare_threads; ++i) {
     threads_.emplace_back([this] { Run(Lane::kAll); });
   }
@@ -48,7 +51,7 @@ absl::Status WorkQueue::Admit(const Work& work) const {
   const auto client = clients_.find(work.client);
   if (client != clients_.end()) {
     const size_t unfinished = client->second.tickets.size() + client->second.running;
-    if (unfinished >= work.max_of_client.value_or(options_.max_of_a_client)) {
+    if (unfinished >= work.max_of_client.value_or(max_of_a_client_)) {
       return Rejected(kClientLimit,
                       absl::StrCat("this client has ", unfinished,
                                    " requests waiting or in work, and may have no more at a time; "
@@ -64,7 +67,7 @@ absl::Status WorkQueue::Admit(const Work& work) const {
     free_threads = with_short - std::min(with_short, stats_.running);
   }
   const size_t places = waiting_.size() - readmitted_;
-  if (places < options_.max_waiting + free_threads) return absl::OkStatus();
+  if (places < max_waiting_ + free_threads) return absl::OkStatus();
   return Rejected(
       kQueueFull,
       absl::StrCat("the queue is full: ", places, " requests are waiting; try again in a second"),
@@ -74,6 +77,21 @@ absl::Status WorkQueue::Admit(const Work& work) const {
 bool WorkQueue::RefusesClient(const absl::Status& status) {
   const std::string reason = RejectionOf(status);
   return reason == kClientLimit || reason == kQueueFull;
+}
+
+void WorkQueue::SetMaxWaiting(size_t count) {
+  MutexLock lock(mutex_);
+  max_waiting_ = count;
+}
+
+void WorkQueue::SetMaxOfAClient(size_t count) {
+  MutexLock lock(mutex_);
+  max_of_a_client_ = count;
+}
+
+size_t WorkQueue::max_waiting() const {
+  MutexLock lock(mutex_);
+  return max_waiting_;
 }
 
 WorkQueue::Clients::value_type* WorkQueue::EntryOf(const Waiting& waiting,

@@ -68,8 +68,8 @@ class WorkQueue {
     double turn_seconds = 1;
     int short_threads = 0;              // beside those, for short work alone
     double overstay_seconds = 0.25;     // work that runs as long was not short
-    size_t max_waiting = 0;             // beyond those that run
-    size_t max_of_a_client = SIZE_MAX;  // of one client, waiting or running
+    size_t max_waiting = 0;             // beyond those that run, at first
+    size_t max_of_a_client = SIZE_MAX;  // of one client, waiting or running, at first
     int64_t max_bytes = INT64_MAX;      // of all that run at once
     int niceness = 0;                   // of its threads, above the process's own
   };
@@ -84,6 +84,11 @@ class WorkQueue {
   absl::StatusOr<uint64_t> Add(Work work);
   // Whether an error of Add() is about the client: another one's work might be taken.
   static bool RefusesClient(const absl::Status& status);
+
+  // As in the options, for work that is added from now on: what waits keeps its place.
+  void SetMaxWaiting(size_t count);
+  void SetMaxOfAClient(size_t count);
+  size_t max_waiting() const;
 
   // `client` waits for this work, too: it starts at the first turn of any of its clients. Does
   // nothing once the work has started, or where it is the client's already.
@@ -162,6 +167,8 @@ class WorkQueue {
 
   const Options options_;
   mutable Mutex mutex_;
+  size_t max_waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t max_of_a_client_ ABSL_GUARDED_BY(mutex_);
   CondVar changed_;  // work was added, finished or closed
   absl::flat_hash_map<uint64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by ticket
   size_t readmitted_ ABSL_GUARDED_BY(mutex_) = 0;                           // of those

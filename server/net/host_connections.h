@@ -28,6 +28,10 @@ class HostConnections {
   // `most`: of one host; 0: no limit.
   explicit HostConnections(int most) : most_(most) {}
 
+  // For connections that are added from now on; those that were added while there was no limit do
+  // not count.
+  void SetMost(int most) { most_ = most; }
+
   // Counts the new connection `fd` of `host` until it is closed. False: the host has as many as it
   // may, and this one is not counted. O(1); O(most) once every kBetweenSearches.
   bool Add(const std::string& host, int fd, Clock::time_point now);
@@ -55,7 +59,7 @@ class HostConnections {
   // Where the number was that of an earlier connection, which is closed then.
   void DropEarlier(int fd);
 
-  const int most_;
+  int most_;
   Hosts hosts_;  // those with connections
   absl::flat_hash_map<int, Connection> connections_;
 };

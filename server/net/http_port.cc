@@ -159,16 +159,19 @@ HttpPort::HttpPort(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 HttpPort::~HttpPort() = default;
 
+void HttpPort::StopListening() { parts_->listener->StopListening(); }
+
 const std::string& HttpPort::address() const { return parts_->listener->address(); }
 
 // The listener accepts without a limit on descriptors: Exchanges bounds the connections itself.
 absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& address,
                                                           ConnectionObserver& observer,
                                                           const std::vector<HttpRoute>& routes,
-                                                          Protection protection) {
+                                                          Protection protection,
+                                                          PortSharing sharing) {
   auto parts = std::make_unique<Parts>(observer, routes, std::move(protection));
-  absl::StatusOr<std::unique_ptr<Listener>> listener =
-      Listener::Start(address, {}, [to = parts.get()](int fd) { to->exchanges.Add(fd); });
+  absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
+      address, {.sharing = sharing}, [to = parts.get()](int fd) { to->exchanges.Add(fd); });
   if (!listener.ok()) {
     return absl::Status(listener.status().code(),
                         absl::StrCat("--http: ", listener.status().message()));

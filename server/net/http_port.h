@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/events/observer.h"
+#include "server/net/port_sharing.h"
 
 struct ssl_ctx_st;
 
@@ -63,8 +64,12 @@ class HttpPort {
   static absl::StatusOr<std::unique_ptr<HttpPort>> Start(const std::string& address,
                                                          ConnectionObserver& observer,
                                                          const std::vector<HttpRoute>& routes,
-                                                         Protection protection);
+                                                         Protection protection,
+                                                         PortSharing sharing);
   ~HttpPort();
+
+  // As Listener::StopListening(): open connections are served.
+  void StopListening();
 
   // Where it listens, with the port that was chosen.
   const std::string& address() const;

@@ -27,6 +27,9 @@ namespace {
 
 constexpr const char* kInUse =
     "Address already in use: stop the process that holds it, or choose another address";
+constexpr const char* kNotShared =
+    "Address already in use, and not shared: start both servers with --reuse-port as one user, or "
+    "choose another address";
 // Before the next try when the system has no descriptor or memory for a connection.
 constexpr std::chrono::milliseconds kPause{100};
 
@@ -38,23 +41,26 @@ constexpr int kMaxAtOnce = 256;
 
 constexpr double kOpenedSeconds = 10;
 
-double OpenedPerSecond(const ListenerOptions& options) {
-  if (options.host_connections == 0) return 0;
-  return std::max(options.host_connections, ListenerOptions::kMinOpened) / kOpenedSeconds;
+double OpenedPerSecond(int host_connections) {
+  if (host_connections == 0) return 0;
+  return std::max(host_connections, ListenerOptions::kMinOpened) / kOpenedSeconds;
 }
 
 // ALREADY_EXISTS where another process has the address, else UNAVAILABLE with the system's reason.
-absl::Status SocketError(int error) {
-  return error == EADDRINUSE ? absl::AlreadyExistsError(kInUse)
-                             : absl::UnavailableError(std::strerror(error));
+absl::Status SocketError(int error, PortSharing sharing = PortSharing::kAlone) {
+  if (error != EADDRINUSE) return absl::UnavailableError(std::strerror(error));
+  return absl::AlreadyExistsError(sharing == PortSharing::kShared ? kNotShared : kInUse);
 }
 
 // A socket that listens on `address`, non-blocking. Errors are those of SocketError().
-absl::StatusOr<int> Listen(const sockaddr* address, socklen_t size) {
+absl::StatusOr<int> Listen(const sockaddr* address, socklen_t size, PortSharing sharing) {
   const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return SocketError(errno);
   const int yes = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));  // after a restart
+  if (sharing == PortSharing::kShared) {
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes));
+  }
   if (address->sa_family != AF_UNIX) {
     // Inherited by the connections. Responses are written whole, so waiting for more bytes to send
     // (Nagle's algorithm) would only delay them.
@@ -66,9 +72,14 @@ absl::StatusOr<int> Listen(const sockaddr* address, socklen_t size) {
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   }
   if (bind(fd, address, size) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
-  const absl::Status failed = SocketError(errno);  // before close() changes errno
+  const absl::Status failed = SocketError(errno, sharing);  // before close() changes errno
   close(fd);
   return failed;
+}
+
+void Wake(int event) {
+  const uint64_t one = 1;
+  (void)!write(event, &one, sizeof(one));
 }
 
 int PortOf(int fd) {
@@ -84,8 +95,8 @@ int PortOf(int fd) {
 
 Listener::Listener(ListenerOptions options, Accept accept)
     : options_(std::move(options)),
+      opened_(OpenedPerSecond(options_.host_connections), kOpenedSeconds),
       hosts_(options_.host_connections),
-      opened_(OpenedPerSecond(options_), kOpenedSeconds),
       accept_(std::move(accept)) {
   if (options_.accounts != nullptr) {
     governed_.emplace(options_.governor, *options_.accounts, options_.streams_of);
@@ -107,8 +118,10 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const std::string& add
     status = listener->ListenOnHost(host, &port);
     listener->address_ = absl::StrCat(address.substr(0, colon), ":", port);
   }
-  listener->wake_ = eventfd(0, EFD_CLOEXEC);
-  if (status.ok() && listener->wake_ < 0) status = SocketError(errno);
+  for (int* const event : {&listener->leave_, &listener->stop_governing_}) {
+    *event = eventfd(0, EFD_CLOEXEC);
+    if (status.ok() && *event < 0) status = SocketError(errno);
+  }
   if (!status.ok()) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", address, ": ", status.message()));
@@ -121,19 +134,26 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const std::string& add
 }
 
 Listener::~Listener() {
-  if (thread_.joinable()) {
-    const uint64_t one = 1;
-    (void)!write(wake_, &one, sizeof(one));
-    thread_.join();
-    if (governor_.joinable()) governor_.join();
+  StopListening();
+  if (governor_.joinable()) {
+    Wake(stop_governing_);
+    governor_.join();
   }
-  for (const int fd : listeners_) close(fd);
+  for (const int fd : listeners_) close(fd);  // those of a start that failed
   {
     MutexLock lock(mutex_);
     for (const Late& each : late_) close(each.fd);
   }
-  if (wake_ >= 0) close(wake_);
+  for (const int event : {leave_, stop_governing_}) {
+    if (event >= 0) close(event);
+  }
   if (!path_.empty()) unlink(path_.c_str());
+}
+
+void Listener::StopListening() {
+  if (!thread_.joinable()) return;
+  Wake(leave_);
+  thread_.join();
 }
 
 // A server that was killed leaves its socket file, on which bind() fails. The file is removed only
@@ -157,7 +177,7 @@ absl::Status Listener::ListenOnPath(const std::string& path) {
   if (error == ECONNREFUSED && lstat(path.c_str(), &left) == 0 && S_ISSOCK(left.st_mode)) {
     unlink(path.c_str());
   }
-  const absl::StatusOr<int> fd = Listen(address, sizeof(target));
+  const absl::StatusOr<int> fd = Listen(address, sizeof(target), PortSharing::kAlone);
   if (!fd.ok()) {
     return absl::UnavailableError(
         absl::StrCat(fd.status().message(), "; check the directory and its permissions"));
@@ -188,7 +208,7 @@ absl::Status Listener::ListenOnHost(const std::string& host, std::string* port) 
     if (!listeners_.empty()) in->sin_port = htons(static_cast<uint16_t>(PortOf(listeners_[0])));
     const std::string bytes(reinterpret_cast<const char*>(each->ai_addr), each->ai_addrlen);
     if (!seen.insert(bytes).second) continue;  // a host may be listed with one address twice
-    const absl::StatusOr<int> fd = Listen(each->ai_addr, each->ai_addrlen);
+    const absl::StatusOr<int> fd = Listen(each->ai_addr, each->ai_addrlen, options_.sharing);
     if (fd.ok()) {
       listeners_.push_back(*fd);
       in->sin_port = htons(static_cast<uint16_t>(PortOf(*fd)));
@@ -209,19 +229,32 @@ absl::Status Listener::ListenOnHost(const std::string& host, std::string* port) 
 void Listener::Run() {
   std::vector<pollfd> fds;
   for (const int fd : listeners_) fds.push_back({fd, POLLIN, 0});
-  fds.push_back({wake_, POLLIN, 0});
+  fds.push_back({leave_, POLLIN, 0});
   for (;;) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;  // EINTR
-    if (fds.back().revents != 0) return;
+    if (fds.back().revents != 0) return Leave();
     for (const pollfd& ready : fds) {
-      if (ready.revents != 0) AcceptAll(ready.fd);
+      if (ready.revents != 0) (void)AcceptAll(ready.fd);
     }
   }
 }
 
+// Accepts no more than a queue holds: others may come as fast as they are accepted. The system
+// resets a connection that comes between the last accept and close(), and those whose handshake has
+// not ended then, unless net.ipv4.tcp_migrate_req has it hand them to whoever shares the port.
+void Listener::Leave() {
+  constexpr int kRounds = SOMAXCONN / kMaxAtOnce + 1;
+  for (const int fd : listeners_) {
+    for (int round = 0; round < kRounds && AcceptAll(fd); ++round) {
+    }
+    close(fd);
+  }
+  listeners_.clear();
+}
+
 // On a thread of its own: the one that accepts may do gRPC's work for a connection for seconds.
 void Listener::Govern() {
-  pollfd stop{wake_, POLLIN, 0};
+  pollfd stop{stop_governing_, POLLIN, 0};
   for (std::chrono::milliseconds pause{0}; poll(&stop, 1, static_cast<int>(pause.count())) <= 0;) {
     const auto now = std::chrono::steady_clock::now();
     std::vector<CutConnection> cut;
@@ -241,10 +274,21 @@ bool Listener::IsBarred(const std::string& host, std::chrono::steady_clock::time
   return governed_.has_value() && governed_->Bars(host, now);
 }
 
-// Accepts until nothing waits, or until the thread has other work. Where the system has no
-// descriptor or memory left, the connection stays in the backlog and poll() reports it again; the
-// pause keeps the thread from spinning.
-void Listener::AcceptAll(int listener) {
+bool Listener::AddToHost(const Peer& peer, int fd, std::chrono::steady_clock::time_point now) {
+  MutexLock lock(mutex_);
+  return hosts_.Add(peer.host, fd, now);
+}
+
+void Listener::SetHostConnections(int most) {
+  opened_.SetRate(OpenedPerSecond(most));
+  MutexLock lock(mutex_);
+  hosts_.SetMost(most);
+}
+
+// Accepts until nothing waits, or until the thread has other work: then it returns true. Where the
+// system has no descriptor or memory left, the connection stays in the backlog and poll() reports
+// it again; the pause keeps the thread from spinning.
+bool Listener::AcceptAll(int listener) {
   for (int accepted = 0; accepted < kMaxAtOnce; ++accepted) {
     sockaddr_storage from{};
     socklen_t size = sizeof(from);
@@ -254,11 +298,12 @@ void Listener::AcceptAll(int listener) {
       Admit(fd, PeerOf(from));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       std::this_thread::sleep_for(kPause);
-      return;
+      return false;
     } else if (errno != ECONNABORTED && errno != EINTR) {
-      return;  // EAGAIN: nothing waits
+      return false;  // EAGAIN: nothing waits
     }
   }
+  return true;
 }
 
 bool Listener::IsLimited(const Peer& peer) const {
@@ -270,7 +315,7 @@ std::string Listener::RefusalOf(int fd, const Peer& peer) {
   if (!IsLimited(peer)) return "";
   const auto now = std::chrono::steady_clock::now();
   if (IsBarred(peer.host, now)) return kBarred;
-  if (!hosts_.Add(peer.host, fd, now)) return kTooManyOfHost;
+  if (!AddToHost(peer, fd, now)) return kTooManyOfHost;
   return opened_.Refuses(peer.host, now).has_value() ? kTooOften : "";
 }
 

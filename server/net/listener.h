@@ -22,6 +22,7 @@
 #include "server/net/governed_connections.h"
 #include "server/net/host_connections.h"
 #include "server/net/peer.h"
+#include "server/net/port_sharing.h"
 #include "solver/base/mutex.h"
 #include "solver/base/rate_limit.h"
 
@@ -33,7 +34,7 @@ struct ListenerOptions {
   int max_descriptors = INT_MAX;
   // Connections of one host, as Peer::host names it, at a time; those beyond are closed at once. A
   // host may open as many within ten seconds, or kMinOpened where that is more. 0: no limit. Unix
-  // sockets have none.
+  // sockets have none. SetHostConnections() changes it.
   int host_connections = 0;
   static constexpr int kMinOpened = 1000;
   // Whether an address (Peer::address) has no limits, those of ConnectionGovernor among them;
@@ -45,9 +46,10 @@ struct ListenerOptions {
   GovernedConnections::StreamsOf streams_of = {};
   ConnectionGovernor::Limits governor = {};
   ConnectionObserver* observer = nullptr;  // null: nobody learns of connections
+  PortSharing sharing = PortSharing::kAlone;
 };
 
-// Accepts on a thread of its own from Start() until it is destroyed.
+// Accepts on a thread of its own from Start() until StopListening().
 class Listener {
  public:
   // Takes over a connected socket, non-blocking; called by the listener's thread alone.
@@ -60,7 +62,7 @@ class Listener {
   // Address already in use: stop the process that holds it, or choose another address".
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const std::string& address,
                                                          ListenerOptions options, Accept accept);
-  // Stops listening; connections live on.
+  // As StopListening(), and cuts off no more connections.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -68,12 +70,20 @@ class Listener {
   // Where it listens, with the port that was chosen.
   const std::string& address() const { return address_; }
 
+  // Accepts the connections that wait, and returns when it listens no more: others reach a process
+  // that shares the port, or are refused. Connections live on. Not from Accept.
+  void StopListening();
+
+  // As ListenerOptions::host_connections, for connections that are accepted from now on.
+  void SetHostConnections(int most);
+
  private:
   Listener(ListenerOptions options, Accept accept);
   absl::Status ListenOnPath(const std::string& path);
   absl::Status ListenOnHost(const std::string& host, std::string* port);
   void Run();
-  void AcceptAll(int listener);
+  void Leave();
+  bool AcceptAll(int listener);
   void Admit(int fd, const Peer& peer);
   // Closes it, or keeps it for a second: a host whose connections were closed at once would open
   // thousands a second.
@@ -82,6 +92,8 @@ class Listener {
   // Cuts off connections that flood the server, until it is stopped.
   void Govern();
   bool IsBarred(const std::string& host, std::chrono::steady_clock::time_point now);
+  // Counts it. False: its host has as many as it may.
+  bool AddToHost(const Peer& peer, int fd, std::chrono::steady_clock::time_point now);
 
   // Whether the limits of hosts and of ConnectionGovernor apply.
   bool IsLimited(const Peer& peer) const;
@@ -89,21 +101,21 @@ class Listener {
   std::string RefusalOf(int fd, const Peer& peer);
 
   const ListenerOptions options_;
-  // Used by `thread_` only:
-  HostConnections hosts_;
   RateLimit opened_;  // connections of each host
   struct Late {
     int fd;
     std::chrono::steady_clock::time_point due;
   };
   Mutex mutex_;
+  HostConnections hosts_ ABSL_GUARDED_BY(mutex_);
   std::deque<Late> late_ ABSL_GUARDED_BY(mutex_);  // connections of barred hosts, to be closed
   std::optional<GovernedConnections> governed_ ABSL_GUARDED_BY(mutex_);
   Accept accept_;
   std::string address_;
   std::string path_;            // of a Unix socket, to be removed
-  std::vector<int> listeners_;  // unchanged once the thread runs
-  int wake_ = -1;               // readable: stop
+  std::vector<int> listeners_;  // the thread's while it runs
+  int leave_ = -1;              // readable: the thread ends
+  int stop_governing_ = -1;     // readable: the governor ends
   std::thread thread_;
   std::thread governor_;
 };

@@ -49,12 +49,13 @@ Admission::Admission(Options options)
     : options_(std::move(options)), rate_(options_.calls_per_second, kBurstSeconds) {}
 
 std::string Admission::AddressOf(const grpc::CallbackServerContext& context) const {
+  if (options_.proxies == nullptr) return TrustedProxies().CallerOf(context.peer(), {});
   std::vector<absl::string_view> forwarded_for;
   const auto given = context.client_metadata().equal_range("x-forwarded-for");
   for (auto value = given.first; value != given.second; ++value) {
     forwarded_for.push_back(ViewOf(value->second));
   }
-  return options_.proxies.CallerOf(context.peer(), forwarded_for);
+  return options_.proxies->Get()->CallerOf(context.peer(), forwarded_for);
 }
 
 CountedCall Admission::Count(const grpc::CallbackServerContext& context,

@@ -14,7 +14,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/engine/client_limits.h"
 #include "server/engine/connection_accounts.h"
-#include "server/rpc/caller_address.h"
+#include "server/rpc/current_proxies.h"
 #include "solver/base/rate_limit.h"
 
 namespace stowage {
@@ -48,8 +48,8 @@ class Admission {
     // The client with this "authorization" metadata, or UNAUTHENTICATED; from any thread. Empty: no
     // token is required.
     std::function<absl::StatusOr<NamedClient>(absl::string_view)> authenticate = {};
-    TrustedProxies proxies = {};
-    double calls_per_second = 0;  // of one client; 0: no limit
+    const CurrentProxies* proxies = nullptr;  // null: none are trusted. It outlives this.
+    double calls_per_second = 0;              // of one client; 0: no limit
     // Of the connections that calls are counted on; null: they are not. It outlives this.
     const ConnectionAccounts* accounts = nullptr;
   };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "proto/convert/json.h"
 #include "stowage/v1/status.pb.h"
 #include "tests/integration/metrics.h"
+#include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -29,6 +31,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::Optional;
 
+constexpr uint32_t kWindowBytes = 65535;
 constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 constexpr const char* kOtherToken = "fedcba9876543210fedcba9876543210";
 
@@ -153,6 +156,148 @@ TEST(Reload, ChangesTheLongestSolve) {
   EXPECT_TRUE(response.limit() == v1::TIME ||
               absl::StrContains(status.error_message(), "within 0.01 s, the longest time"))
       << Text(status);
+}
+
+// Without room for a second solve at a time.
+std::vector<std::string> OneSolve() {
+  return {"--threads", "1", "--short-threads", "0", "--solve-turn", "3600s"};
+}
+
+TEST(Reload, ChangesTheLengthOfTheQueueAndLeavesWhatRuns) {
+  Configured configured("queue-length = 100\n", OneSolve());
+  const Remote remote(configured.server().address());
+  PendingSolve running(remote, LongSolveRequest());
+  WaitForMetric(configured.server(), "stowage_solves_running", 1);
+  EXPECT_NE(configured.Reload("queue-length = 0\n", {"event=reloaded", "queue-length: 100 -> 0"}),
+            "");
+  EXPECT_EQ(MetricOf(configured.server(), "stowage_solves_waiting_limit"), 0);
+  v1::SolveResponse response;
+  const grpc::Status refused = remote.Solve(SmallSolveRequest(), &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("the queue is full"));
+  EXPECT_FALSE(running.ended());
+}
+
+TEST(Reload, ChangesTheLimitOfAClientAndLeavesWhatRuns) {
+  Configured configured("client-limit = 64\n", OneSolve());
+  const Remote remote(configured.server().address());
+  PendingSolve running(remote, LongSolveRequest());
+  WaitForMetric(configured.server(), "stowage_solves_running", 1);
+  EXPECT_NE(configured.Reload("client-limit = 1\n", {"event=reloaded", "client-limit: 64 -> 1"}),
+            "");
+  v1::SolveResponse response;
+  const grpc::Status refused = remote.Solve(SmallSolveRequest(), &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("this client has 1"));
+  EXPECT_FALSE(running.ended());
+}
+
+TEST(Reload, ChangesTheMemoryOfRequests) {
+  Configured configured("");
+  const Remote remote(configured.server().address());
+  EXPECT_TRUE(remote.Answers());
+  EXPECT_NE(configured.Reload("request-memory = 1KiB\n",
+                              {"event=reloaded", "request-memory: 512MiB -> 1KiB"}),
+            "");
+  EXPECT_EQ(MetricOf(configured.server(), "stowage_request_memory_limit_bytes"), 1024);
+  v1::SolveResponse response;
+  const grpc::Status refused = remote.Solve(SmallSolveRequest(), &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("more than is left for others"));
+  EXPECT_NE(configured.Reload("", {"event=reloaded", "request-memory: 1KiB -> 512MiB"}), "");
+  EXPECT_TRUE(remote.Answers());
+}
+
+// Where the answer to a small request comes from that may be cached.
+v1::Origin::Source SourceOfAnswer(const Remote& remote) {
+  v1::SolveRequest request = SmallSolveRequest();
+  request.mutable_options()->set_use_cache(true);
+  v1::SolveResponse response;
+  const grpc::Status status = remote.Solve(request, &response);
+  EXPECT_TRUE(status.ok()) << Text(status);
+  return response.origin().source();
+}
+
+TEST(Reload, ChangesTheMemoryOfTheCache) {
+  Configured configured("cache-memory = 256MiB\n");
+  const Remote remote(configured.server().address());
+  EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::SOLVED);
+  EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::MEMORY_CACHE);
+  EXPECT_NE(
+      configured.Reload("cache-memory = 0\n", {"event=reloaded", "cache-memory: 256MiB -> 0"}), "");
+  EXPECT_EQ(MetricOf(configured.server(), "stowage_cache_entries{tier=\"memory\"}"), 0);
+  EXPECT_EQ(MetricOf(configured.server(), "stowage_cache_limit_bytes{tier=\"memory\"}"), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::SOLVED);
+  EXPECT_NE(
+      configured.Reload("cache-memory = 1MiB\n", {"event=reloaded", "cache-memory: 0 -> 1MiB"}),
+      "");
+  EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::SOLVED);
+  EXPECT_EQ(SourceOfAnswer(remote), v1::Origin::MEMORY_CACHE);
+}
+
+TEST(Reload, ChangesTheConnectionsOfAHostAndLeavesThoseThatItHas) {
+  Configured configured("host-connections = 100\n");
+  const std::string& address = configured.server().address();
+  RawGrpc first(address);
+  RawGrpc second(address);
+  EXPECT_TRUE(first.Ping(kPatience) && second.Ping(kPatience));
+  EXPECT_NE(
+      configured.Reload("host-connections = 1\n", {"event=reloaded", "host-connections: 100 -> 1"}),
+      "");
+  EXPECT_TRUE(RawSocket(address).ClosedWithin(kPatience));
+  EXPECT_NE(configured.server().WaitForLogLine({"event=connection_refused", "reason=host_limit"}),
+            "");
+  EXPECT_TRUE(RawGrpc(address, kWindowBytes, "127.0.0.2").Ping(kPatience)) << "of another host";
+  EXPECT_TRUE(first.Ping(kPatience) && second.Ping(kPatience));
+  EXPECT_NE(
+      configured.Reload("host-connections = 0\n", {"event=reloaded", "host-connections: 1 -> 0"}),
+      "");
+  EXPECT_TRUE(RawGrpc(address).Ping(kPatience));
+}
+
+TEST(Reload, ChangesTheTrustedProxies) {
+  Configured configured("host-connections = 1\n");
+  const ServerProcess& server = configured.server();
+  const Remote remote(server.address());
+  const auto ask = [&remote] {
+    grpc::ClientContext context;
+    context.AddMetadata("x-forwarded-for", "192.0.2.7");
+    v1::SolveResponse response;
+    EXPECT_EQ(Text(remote.Solve(SmallSolveRequest(), &response, &context)), "OK");
+  };
+  ask();
+  EXPECT_EQ(MetricOf(server, "stowage_client_calls_total{client=\"127.0.0.1\"}"), 1);
+  EXPECT_TRUE(RawSocket(server.address()).ClosedWithin(kPatience));
+  EXPECT_NE(configured.Reload("host-connections = 1\ntrusted-proxy = \"127.0.0.0/8\"\n",
+                              {"event=reloaded", "trusted-proxy: default -> 127.0.0.0/8"}),
+            "");
+  EXPECT_NE(configured.server().WaitForLogLine({"event=unsafe", "--trusted-proxy 127.0.0.0/8"}),
+            "");
+  ask();
+  EXPECT_EQ(MetricOf(server, "stowage_client_calls_total{client=\"192.0.2.7\"}"), 1);
+  EXPECT_TRUE(RawGrpc(server.address()).Ping(kPatience)) << "a proxy has no limit of connections";
+  EXPECT_NE(configured.Reload("host-connections = 1\n",
+                              {"event=reloaded", "trusted-proxy: 127.0.0.0/8 -> default"}),
+            "");
+  ask();
+  EXPECT_EQ(MetricOf(server, "stowage_client_calls_total{client=\"127.0.0.1\"}"), 2);
+}
+
+// What is left beside stacks and messages has been shared out by then.
+TEST(Reload, LeavesMemoryAsItIsUnderALimitOnAddressSpace) {
+  const TempFolder folder;
+  const std::string file = folder.Write("server.toml", "threads = 2\n");
+  BackgroundProgram server({"/usr/bin/prlimit", absl::StrCat("--as=", int64_t{4} << 30),
+                            Program("stowage-server"), "--listen", "127.0.0.1:0", "--http", "none",
+                            "--cache-dir", "none", "--config", file});
+  ASSERT_NE(server.WaitForLogLine({"event=serving"}), "") << server.Log();
+  WriteFile(file, "threads = 2\nrequest-memory = 1GiB\ncache-memory = 1GiB\n");
+  server.Signal(SIGHUP);
+  EXPECT_NE(
+      server.WaitForLogLine({"event=reloaded", "changed=none", "request-memory: 512MiB -> 1GiB",
+                             "cache-memory: 256MiB -> 1GiB"}),
+      "")
+      << server.Log();
 }
 
 TEST(Reload, SaysWhatTakesARestartUntilThen) {

@@ -53,6 +53,18 @@ TEST(ServerOptions, ErrorsNameTheFileThatSetsTheOption) {
   }
 }
 
+TEST(ServerOptions, OnlyTwoPortsCanBeShared) {
+  EXPECT_FALSE(Parse({})->options.reuse_port);
+  const auto shared = Parse({"--reuse-port", "--listen", "127.0.0.1:0"});
+  ASSERT_THAT(shared, IsOk());
+  EXPECT_TRUE(shared->options.reuse_port);
+  EXPECT_THAT(Parse({"--reuse-port", "--listen", "unix:/run/stowage"}),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("needs a --listen")));
+  EXPECT_THAT(Parse({"--reuse-port", "--listen", "[::]:50051", "--http", "127.0.0.1:50051"}),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("needs a --http")));
+  EXPECT_THAT(Parse({"--reuse-port", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}), IsOk());
+}
+
 TEST(ServerOptions, ErrorsOfTheCommandLineDoNotNameTheFile) {
   const TempFolder folder;
   const std::string file = folder.Write("server.toml", "grace = soon\ntoken-file = x\n");

@@ -95,6 +95,30 @@ TEST_F(AnswerCacheTest, EvictsTheLeastRecentlyUsedAnswers) {
   EXPECT_GT(stats.bytes, 1 << 18) << "it holds less than it could";
 }
 
+TEST_F(AnswerCacheTest, GivesMemoryBackWhenItsLimitIsLowered) {
+  const auto put = [this](int stages) {
+    CachedAnswer answer = *Solve(Request(4));
+    answer.keys = KeysFor(Request(stages));
+    cache_.PutInMemory(std::make_shared<const CachedAnswer>(answer));
+    cache_.PutResponse({.request_text = std::to_string(stages), .response = "bytes"});
+  };
+  for (int stages = 4; stages < 64; ++stages) put(stages);
+  const int64_t bytes_before = cache_.memory_stats().bytes + cache_.response_stats().bytes;
+  ASSERT_EQ(cache_.response_stats().entries, 60);
+  cache_.SetMemoryBytes(bytes_before / 2);
+  EXPECT_EQ(cache_.memory_bytes(), bytes_before / 2);
+  EXPECT_LE(cache_.memory_stats().bytes + cache_.response_stats().bytes, bytes_before / 2);
+  EXPECT_EQ(cache_.FindResponse("4"), nullptr) << "the one that was used longest ago";
+  EXPECT_NE(cache_.FindResponse("63"), nullptr);
+  cache_.SetMemoryBytes(0);
+  put(6);
+  EXPECT_EQ(cache_.memory_stats().entries + cache_.response_stats().entries, 0);
+  cache_.SetMemoryBytes(1 << 20);
+  put(6);
+  EXPECT_NE(Find(Request(6)), nullptr);
+  EXPECT_NE(cache_.FindResponse("6"), nullptr);
+}
+
 // A client that fills the cache evicts its own answers once it has its share.
 TEST_F(AnswerCacheTest, AClientCannotEvictAllAnswersOfOthers) {
   AnswerCache cache({.bytes = 4 << 20, .client_share = 0.5}, {}, observer_);

@@ -90,6 +90,18 @@ TEST(RequestBytes, AHoldThatShrinksGivesTheRestBack) {
   EXPECT_THAT(all.Take(500, "client"), IsOk());
 }
 
+TEST(RequestBytes, ALowerLimitLeavesWhatIsHeld) {
+  RequestBytes all(1000);
+  absl::StatusOr<RequestBytes::Hold> hold = all.Take(400, "a");
+  ASSERT_THAT(hold, IsOk());
+  all.SetMaxBytes(100);
+  EXPECT_EQ(all.max_bytes(), 100);
+  EXPECT_FALSE(all.Take(1, "b").ok());
+  *hold = RequestBytes::Hold();
+  EXPECT_THAT(all.Take(50, "b"), IsOk());
+  EXPECT_FALSE(all.Take(51, "b").ok());
+}
+
 TEST(RequestBytes, StagesWithoutContentCountAsMuchAsOthers) {
   SolveRequest request;
   request.chain = EqualChain(1000);

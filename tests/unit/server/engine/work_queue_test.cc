@@ -43,6 +43,35 @@ TEST(WorkQueue, RefusesWhatDoesNotFitAndSaysWhen) {
   EXPECT_THAT(queue.Add({.run = [] {}}), IsOk());
 }
 
+TEST(WorkQueue, ALowerLimitHoldsForWhatComesAndLeavesWhatWaits) {
+  std::promise<void> go;
+  std::shared_future<void> gone = go.get_future().share();
+  std::atomic<int> runs{0};
+  const auto work = [&runs, gone] {
+    return Work{.run =
+                    [&runs, gone] {
+                      gone.wait();
+                      ++runs;
+                    },
+                .client = "client"};
+  };
+  const auto fails_with = [](const char* message) {
+    return Fails(absl::StatusCode::kResourceExhausted, testing::HasSubstr(message));
+  };
+  WorkQueue queue({.threads = 1, .max_waiting = 2});
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(queue.Add(work()), IsOk());
+  queue.SetMaxWaiting(1);
+  EXPECT_EQ(queue.max_waiting(), 1U);
+  EXPECT_THAT(queue.Add(work()), fails_with("the queue is full"));
+  queue.SetMaxWaiting(3);
+  EXPECT_THAT(queue.Add(work()), IsOk());
+  queue.SetMaxOfAClient(2);
+  EXPECT_THAT(queue.Add(work()), fails_with("this client has 4"));
+  go.set_value();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_EQ(runs, 4);
+}
+
 TEST(WorkQueue, TakesWorkForAFreeThreadEvenWithNoRoomToWait) {
   WorkQueue queue({.threads = 2, .max_waiting = 0});
   for (int i = 0; i < 100; ++i) {

@@ -94,6 +94,19 @@ TEST_F(HostConnectionsTest, SearchesForClosedConnectionsNowAndThen) {
   EXPECT_TRUE(Add("a", connections[2]));
 }
 
+TEST_F(HostConnectionsTest, ALimitThatChangesHoldsForConnectionsThatCome) {
+  const std::array<Connection, 4> connections;
+  EXPECT_TRUE(Add("a", connections[0]));
+  EXPECT_TRUE(Add("a", connections[1]));
+  hosts_.SetMost(3);
+  EXPECT_TRUE(Add("a", connections[2]));
+  hosts_.SetMost(1);
+  EXPECT_FALSE(Add("a", connections[3]));
+  EXPECT_TRUE(Add("b", connections[3]));
+  hosts_.SetMost(0);
+  EXPECT_TRUE(Add("a", connections[3]));
+}
+
 TEST(HostConnections, HaveNoLimitOfZero) {
   HostConnections hosts(0);
   const std::array<Connection, 10> connections;

@@ -14,11 +14,15 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
 #include "server/net/peer.h"
 #include "solver/base/mutex.h"
 #include "tests/integration/raw_client.h"
@@ -85,6 +89,88 @@ TEST(Listener, OfAllAddressesTakesIpv4AloneWhereThereIsNoIpv6) {
     EXPECT_EQ(socket.Receive(kLong), "hello");
     EXPECT_FALSE(Listener::Start("[::1]:0", {}, [](int fd) { close(fd); }).ok());
   }).join();
+}
+
+std::string Refusal(const std::string& address, PortSharing sharing) {
+  const auto listener = Listener::Start(address, {.sharing = sharing}, [](int fd) { close(fd); });
+  EXPECT_FALSE(listener.ok()) << address;
+  return std::string(listener.status().message());
+}
+
+TEST(Listener, SharesItsPortWithOneThatSharesItToo) {
+  const auto start = [](const std::string& address, PortSharing sharing) {
+    return Listener::Start(address, {.sharing = sharing}, [](int fd) { close(fd); });
+  };
+  const auto first = start("127.0.0.1:0", PortSharing::kShared);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = start((*first)->address(), PortSharing::kShared);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ((*second)->address(), (*first)->address());
+  EXPECT_THAT(Refusal((*first)->address(), PortSharing::kAlone), HasSubstr("already in use"));
+  const auto alone = start("127.0.0.1:0", PortSharing::kAlone);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_THAT(Refusal((*alone)->address(), PortSharing::kShared),
+              AllOf(HasSubstr("already in use"), HasSubstr("--reuse-port")));
+}
+
+// Connections that wait to be accepted at 127.0.0.1:PORT, as the system shows them: "…:1F90
+// 00000000:0000 0A 00000000:00000005", in hexadecimal digits.
+int WaitingAt(const std::string& address) {
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  const std::string listens = absl::StrFormat(":%04X 00000000:0000 0A 00000000:", port);
+  const std::string sockets = ReadFile("/proc/net/tcp");
+  const size_t found = sockets.find(listens);
+  EXPECT_NE(found, std::string::npos) << sockets;
+  return std::stoi(sockets.substr(found + listens.size(), 8), nullptr, 16);
+}
+
+// More wait than it accepts at once. The second one starts once they do, and has none of them.
+TEST(Listener, ServesThoseWhoWaitBeforeItLeavesThePortToAnother) {
+  constexpr int kCallers = 600;
+  std::promise<void> busy;
+  std::promise<void> go;
+  std::atomic<int> accepted = 0;
+  const auto first = Listener::Start("127.0.0.1:0", {.sharing = PortSharing::kShared}, [&](int fd) {
+    if (accepted++ == 0) {
+      busy.set_value();
+      go.get_future().wait();
+    }
+    EXPECT_EQ(write(fd, "first", 5), 5);
+    close(fd);
+  });
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::vector<RawSocket> callers;
+  callers.emplace_back((*first)->address());
+  busy.get_future().wait();
+  for (int i = 1; i < kCallers; ++i) callers.emplace_back((*first)->address());
+  while (WaitingAt((*first)->address()) < kCallers - 1) std::this_thread::yield();
+  const auto second =
+      Listener::Start((*first)->address(), {.sharing = PortSharing::kShared}, [](int fd) {
+        EXPECT_EQ(write(fd, "second", 6), 6);
+        close(fd);
+      });
+  EXPECT_TRUE(second.ok()) << second.status();
+  std::promise<void> stopping;
+  std::thread stopper([&] {
+    stopping.set_value();
+    (*first)->StopListening();
+  });
+  stopping.get_future().wait();
+  go.set_value();
+  stopper.join();
+  EXPECT_EQ(accepted, kCallers);
+  for (RawSocket& caller : callers) EXPECT_EQ(caller.Receive(kLong), "first");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(RawSocket((*first)->address()).Receive(kLong), "second");
+  }
+}
+
+TEST(Listener, ThatStoppedListeningRefusesConnectionsWhereNobodySharesItsPort) {
+  const auto listener = Listener::Start("127.0.0.1:0", {}, [](int fd) { close(fd); });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  for (int i = 0; i < 2; ++i) (*listener)->StopListening();
+  EXPECT_THROW(RawSocket((*listener)->address()), std::runtime_error);
 }
 
 // What a listener reported.
