@@ -17,7 +17,7 @@
 
 namespace stowage {
 
-// Names of spans.
+// Names of spans; server/README.md, "Traces", says what each covers.
 inline constexpr absl::string_view kReadSpan = "stowage.read";
 inline constexpr absl::string_view kFindResponseSpan = "stowage.find_response";
 inline constexpr absl::string_view kFindAnswerSpan = "stowage.find_answer";

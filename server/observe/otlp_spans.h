@@ -1,4 +1,4 @@
-// Traced calls as the spans of OTLP.
+// Traced calls as the spans of OTLP. server/README.md, "Traces", has their names and attributes.
 #ifndef STOWAGE_SERVER_OBSERVE_OTLP_SPANS_H_
 #define STOWAGE_SERVER_OBSERVE_OTLP_SPANS_H_
 
