@@ -64,7 +64,7 @@ absl::Status TryThreads(int count) {
 // The engine's solver threads, as many spare ones, and their helpers; gRPC starts some threads for
 // each processor.
 int ThreadsOf(const EngineOptions& options, int processors) {
-  constexpr int kOtherThreads = 24;  // timers, quick work, tiers, listeners, HTTP, files, the log
+  constexpr int kOtherThreads = 25;  // timers, quick work, tiers, listeners, HTTP, files, log, OTLP
   constexpr int kGrpcThreads = 8;    // beside its pools
   const int grpc_pools = std::clamp(processors, 2, 32) + std::clamp(processors / 2, 2, 16);
   return 3 * options.threads + 2 * options.short_threads + kOtherThreads + kGrpcThreads +

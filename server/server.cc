@@ -6,6 +6,7 @@
 #include <csignal>
 #include <functional>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -62,6 +63,21 @@ OperatorService::Actions OperatorActions(
           }};
 }
 
+std::unique_ptr<SpanExporter> NewSpanExporter(const ServerOptions& options,
+                                              const std::string& version) {
+  if (options.trace_collector.empty()) return nullptr;
+  return std::make_unique<SpanExporter>(
+      options.trace_collector,
+      TraceResource{.version = version, .instance = absl::StrCat(OwnHostName(), ":", getpid())});
+}
+
+std::unique_ptr<CallTracer> NewTracer(const ServerOptions& options, SpanExporter* spans) {
+  if (spans == nullptr) return nullptr;
+  std::random_device random;
+  const uint64_t seed = uint64_t{random()} << 32 | random();
+  return std::make_unique<CallTracer>(options.trace_ratio, seed, *spans);
+}
+
 // Of the services, through a message of each: its descriptor is linked in only where it is used.
 std::vector<const google::protobuf::FileDescriptor*> ServiceFiles(bool has_operators) {
   std::vector<const google::protobuf::FileDescriptor*> files = {
@@ -84,6 +100,8 @@ Server::Server(const ParsedOptions& parsed, const std::string& version,
       reports_(options_.log, metrics_, [this] { unsafe_.LogNew(); }),
       handshakes_(reports_),
       proxies_(options_.trusted_proxies),
+      spans_(NewSpanExporter(options_, version)),
+      tracer_(NewTracer(options_, spans_.get())),
       unsafe_(options_, proxies_, *security),
       security_(std::move(security)),
       tiers_(options_, reports_),
@@ -99,7 +117,8 @@ Server::Server(const ParsedOptions& parsed, const std::string& version,
                 .admission = admission_,
                 .refusals = refusals_,
                 .version = version,
-                .limits = options_.limits}),
+                .limits = options_.limits,
+                .tracer = tracer_.get()}),
       health_service_({v1::Scheduler::service_full_name()}, open_admission_, refusals_),
       reflection_service_(ServiceFiles(security_->operator_tokens() != nullptr), open_admission_,
                           refusals_),
@@ -129,6 +148,7 @@ MetricsSnapshot Server::Snapshot() const {
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
   gauges.suppressed_lines = reports_.suppressed_lines();
   gauges.dropped_lines = DroppedLogLines();
+  if (spans_ != nullptr) gauges.spans = spans_->counts();
   gauges.ready = ready_;
   gauges.process = ReadProcess();
   return metrics_.Collect(std::move(gauges));
@@ -301,6 +321,10 @@ bool Server::Set(absl::string_view option, const ServerOptions& options) {
       {"request-memory",
        [](Server& self, const ServerOptions& to) {
          self.engine_.SetRequestBytes(to.engine.request_bytes);
+       }},
+      {"trace-ratio",
+       [](Server& self, const ServerOptions& to) {
+         if (self.tracer_ != nullptr) self.tracer_->SetRatio(to.trace_ratio);
        }},
       {"trusted-proxy",
        [](Server& self, const ServerOptions& to) { self.proxies_.Set(to.trusted_proxies); }},

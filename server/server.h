@@ -20,9 +20,11 @@
 #include "server/net/http_port.h"
 #include "server/net/listener.h"
 #include "server/observe/metrics.h"
+#include "server/observe/span_exporter.h"
 #include "server/observe/status.h"
 #include "server/reload.h"
 #include "server/reports.h"
+#include "server/rpc/call_tracer.h"
 #include "server/rpc/current_proxies.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/operator_service.h"
@@ -91,7 +93,9 @@ class Server {
   Reports reports_;
   HandshakeLog handshakes_;
   CurrentProxies proxies_;
-  UnsafeLog unsafe_;  // the security's threads use it until they end
+  std::unique_ptr<SpanExporter> spans_;  // null: no call is traced
+  std::unique_ptr<CallTracer> tracer_;   // likewise
+  UnsafeLog unsafe_;                     // the security's threads use it until they end
   std::unique_ptr<Security> security_;
   CacheTiers tiers_;
   AnswerCache cache_;

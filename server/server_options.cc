@@ -312,6 +312,18 @@ void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("FORMAT")
       ->group("Operation");
+  app.add_option("--trace-collector", options->trace_collector,
+                 "host:port of a collector that gets traces of calls, as OTLP over gRPC, not "
+                 "encrypted; default: no call is traced")
+      ->type_name("ADDRESS")
+      ->group("Operation");
+  app.add_option("--trace-ratio", options->trace_ratio,
+                 "share of the calls that are traced, 0 to 1; a caller's traceparent decides for "
+                 "its own call")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SHARE")
+      ->group("Operation");
 }
 
 absl::Status CheckSecurity(const SecurityOptions& options) {
@@ -439,6 +451,10 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
     if (!http.ok()) return Bad("--http", http.message());
   }
   RETURN_IF_ERROR(CheckReusePort(*options));
+  if (!options->trace_collector.empty()) {
+    const absl::Status collector = CheckAddress(options->trace_collector);
+    if (!collector.ok()) return Bad("--trace-collector", collector.message());
+  }
   for (std::string& host : options->http_hosts) {
     const std::string name = HostIn(host);
     if (name.empty() || name.size() != host.size()) {

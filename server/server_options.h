@@ -51,6 +51,8 @@ struct ServerOptions {
   std::string log_format = "text";  // or "json"
   std::string config_file;          // that these come from in part; empty: none
   LogObserver::Options log = {.client_lines_per_second = 20, .hit_share = 0.01};
+  std::string trace_collector;  // host:port; empty: no call is traced
+  double trace_ratio = 0.01;    // of the calls whose callers do not say
 };
 
 // A parsed command line with its configuration file: options, or a text to print (help, version).

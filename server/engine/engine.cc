@@ -83,14 +83,17 @@ void Engine::SolveEqual(KeyedRequestPtr keyed, double time_budget_seconds, Calle
 // For a request that has begun.
 KeyedRequestPtr Engine::FindOrJoin(KeyedRequestPtr keyed, const Arrival& arrival, Caller caller,
                                    std::shared_ptr<SolveListener> listener) {
+  AnswerPtr cached;
   if (keyed->request.options.use_cache) {
-    if (AnswerPtr cached = FindInMemory(resources_.cache, keyed->request, keyed->keys)) {
-      listener->Done(SolveResult{.answer = std::move(cached),
-                                 .origin = {.source = Origin::Source::kMemoryCache,
-                                            .fingerprint = ToHex(keyed->keys.rounded)}});
-      pending_.Finish();
-      return nullptr;
-    }
+    cached = FindInMemory(resources_.cache, keyed->request, keyed->keys);
+  }
+  if (caller.trace != nullptr) caller.trace->RecordUntilNow(kFindAnswerSpan, arrival.at);
+  if (cached != nullptr) {
+    listener->Done(SolveResult{.answer = std::move(cached),
+                               .origin = {.source = Origin::Source::kMemoryCache,
+                                          .fingerprint = ToHex(keyed->keys.rounded)}});
+    pending_.Finish();
+    return nullptr;
   }
   const Clock::time_point due = DueFor(arrival.time_budget_seconds, caller, arrival.at);
   // Moved, so that the request is freed where the waiter shares an equal one.

@@ -42,6 +42,7 @@ bool SharedSolve::Join(const WaiterPtr& waiter) {
   MutexLock lock(mutex_);
   if (ended_) return false;
   waiter->id = next_id_++;
+  waiter->steps = steps_;
   waiter->source = waiter->id == 1 ? Origin::Source::kSolved : Origin::Source::kCoalesced;
   ExactRequest& request = requests_[waiter->keys().exact];
   if (request.waiters.empty()) request.keyed = SolvesExactly(*waiter) ? keyed_ : waiter->keyed;
@@ -115,6 +116,7 @@ bool SharedSolve::ClaimFirst() {
 }
 
 void SharedSolve::AwaitOther(Timers::Clock::time_point now) {
+  steps_->Begin(kAwaitOtherSpan);
   MutexLock lock(mutex_);
   if (!awaits_other_.has_value()) awaits_other_ = now;
 }
@@ -174,10 +176,12 @@ std::vector<std::string> SharedSolve::SetTicket(uint64_t ticket) {
 }
 
 void SharedSolve::Queued(size_t before) {
+  steps_->Begin(kQueueSpan);
   for (const auto& listener : Listeners(Whose::kAll)) listener->Queued(before);
 }
 
 void SharedSolve::Started() {
+  steps_->Begin(kSolveSpan);
   {
     MutexLock lock(mutex_);
     started_ = Timers::Clock::now();
@@ -237,6 +241,7 @@ std::vector<std::string> SharedSolve::AwaitAnswer(const CachedAnswerPtr& answer,
   std::map<std::pair<std::string, const KeyedRequest*>, Group> by_request;
   std::vector<std::string> clients;
   MutexLock lock(mutex_);
+  if (!places_.empty()) steps_->Begin(kSimulateSpan);
   answer_ = answer;
   source_ = source;
   if (answer->answer.outcome != Outcome::kInfeasible) best_ = {answer, &answer->answer};

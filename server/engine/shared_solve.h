@@ -26,6 +26,8 @@
 #include "server/cache/cache_tier.h"
 #include "server/engine/client_limits.h"
 #include "server/engine/request_bytes.h"
+#include "server/engine/solve_steps.h"
+#include "server/events/call_trace.h"
 #include "solver/base/mutex.h"
 #include "solver/base/timers.h"
 #include "solver/model/answer.h"
@@ -53,6 +55,7 @@ struct Caller {
   std::stop_token stop = {};  // set when the caller has left
   ClientLimits limits = {};
   bool is_part = false;  // between Engine::BeginParts() and EndParts()
+  CallTracePtr trace = {};
 };
 
 // A request with its keys, the instance that they were made of, and its share of the memory of all
@@ -94,6 +97,7 @@ struct Waiter {
   KeyedRequestPtr keyed;
   Origin::Source source = Origin::Source::kSolved;  // of its answer
   uint64_t id = 0;                                  // in the solve that it joined
+  std::shared_ptr<const SolveSteps> steps;          // of that solve
 
   // Of a waiter whose time is up: its result where the best schedule so far does not fit its chain.
   // Written by whoever removed it from its solve.
@@ -139,6 +143,9 @@ class SharedSolve {
   const KeyedRequestPtr& shared_keyed() const { return keyed_; }
   const SolveRequest& request() const { return keyed_->request; }
   const CacheKeys& keys() const { return keyed_->keys; }
+  // Its caller says when it looks into the tiers and when the solver has ended; the other steps
+  // begin in the methods below.
+  SolveSteps& steps() { return *steps_; }
   // Whether a schedule that was simulated for the solve was thereby simulated for the waiter.
   bool SolvesExactly(const Waiter& waiter) const { return waiter.keys().exact == keys().exact; }
   // Of the waiter that has waited longest, in whose name the solve is queued; of the last one where
@@ -243,6 +250,7 @@ class SharedSolve {
 
   const KeyedRequestPtr keyed_;
   const Timers::Clock::time_point arrived_;
+  const std::shared_ptr<SolveSteps> steps_ = std::make_shared<SolveSteps>();
   std::stop_source stop_;
   std::atomic<bool> is_claimed_ = false;
   mutable Mutex mutex_;

@@ -56,6 +56,13 @@ Origin OriginFor(const SharedSolve& solve, const Waiter& waiter, Origin::Source 
           .fingerprint = ToHex(waiter.keys().rounded)};
 }
 
+// Of a waiter that leaves the solve that it has joined.
+void RecordSteps(const Waiter& waiter) {
+  using Began = SolveSteps::Began;
+  if (waiter.caller.trace == nullptr) return;
+  waiter.steps->RecordIn(*waiter.caller.trace, waiter.id == 1 ? Began::kByCaller : Began::kByOther);
+}
+
 }  // namespace
 
 // Joins the solve of an equal request, or starts one. The maps are searched and changed under one
@@ -168,6 +175,7 @@ void SolveCoordinator::Improved(const SolvePtr& solve, Answer better) {
 // An optimal hit is put in memory before the solve is forgotten, so that an equal request that
 // comes after that is a hit in memory.
 void SolveCoordinator::LookUp(const SolvePtr& solve) {
+  solve->steps().Begin(kFindInTiersSpan);
   const auto look_up = [this, solve] {
     if (solve->stop_token().stop_requested()) return Forget(solve);
     if (!EndFromTiers(solve)) Enqueue(solve);
@@ -179,6 +187,7 @@ void SolveCoordinator::LookUp(const SolvePtr& solve) {
 // False: no tier has the answer. Blocks on the tiers.
 bool SolveCoordinator::EndFromTiers(const SolvePtr& solve) {
   if (!solve->request().options.use_cache) return false;
+  solve->steps().Begin(kFindInTiersSpan);
   const TierHit hit =
       FindInTiers(resources_.cache, solve->request(), solve->keys(), solve->owner().client);
   if (hit.cached == nullptr) return false;
@@ -295,6 +304,7 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
       AnswerRequest(request, instances, ContextOf(solve, *place, limit.token(), lease),
                     [this, &solve](const Answer& better) { Improved(solve, better); });
   place.reset();  // metrics must not list a solve whose callers have their answer
+  solve->steps().End();
   if (answer.ok()) {
     const auto cached = std::make_shared<const CachedAnswer>(
         CachedAnswer{.answer = *std::move(answer),
@@ -410,6 +420,7 @@ void SolveCoordinator::Forget(const SolvePtr& solve) {
 // Requires: the caller has removed the waiter from its solve, which only one thread can.
 void SolveCoordinator::End(const WaiterPtr& waiter, absl::StatusOr<SolveResult> result) {
   Unwatch(*waiter);
+  RecordSteps(*waiter);
   waiter->listener->Done(std::move(result));
   pending_.Finish();
 }
@@ -508,6 +519,7 @@ void SolveCoordinator::SolveAgain(const std::vector<WaiterPtr>& waiters) {
   joined.reserve(waiters.size());
   for (const WaiterPtr& waiter : waiters) {
     Unwatch(*waiter);
+    RecordSteps(*waiter);
     joined.emplace_back(nullptr,
                         std::make_shared<Waiter>(waiter->keyed, waiter->caller, waiter->listener,
                                                  waiter->arrived, waiter->due));

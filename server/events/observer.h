@@ -3,6 +3,8 @@
 #ifndef STOWAGE_SERVER_EVENTS_OBSERVER_H_
 #define STOWAGE_SERVER_EVENTS_OBSERVER_H_
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include "absl/status/status.h"
 #include "proto/service/execution_report.h"
 #include "proto/service/origin.h"
+#include "server/events/call_trace.h"
 #include "solver/model/answer.h"
 
 namespace stowage {
@@ -29,7 +32,7 @@ struct AnswerRecord {
 struct CallRecord {
   std::string method;  // "Solve"
   std::string id;      // the caller's x-request-id, or one of the server's
-  std::string trace;   // the id of the caller's trace, where it sent one
+  std::string trace;   // the id of the trace that it belongs to; empty: of none
   std::string peer;
   std::string client;  // who called: see AdmittedCaller
   absl::Status status;
@@ -63,6 +66,26 @@ class Observer {
   // The files of the "certificate", the "tokens", the "http_tokens" or the "operator_tokens"
   // changed. With an error the new ones are unusable and the old ones stay in force.
   virtual void CredentialsReplaced(const std::string& which, const absl::Status& status) = 0;
+};
+
+// A call that is traced and has been answered.
+struct TracedCall {
+  CallRecord record;
+  TraceIds ids;
+  uint64_t span_id = 0;  // of the call itself, the parent of its steps
+  std::chrono::steady_clock::time_point begin = {};
+  std::chrono::steady_clock::time_point end = {};  // the answer has been sent
+  std::vector<CallSpan> spans;                     // its steps
+  size_t left_out = 0;                             // steps that are not among them
+
+  size_t size() const { return 1 + spans.size(); }  // spans, its own included
+};
+
+// Thread-safe. Must be quick: the threads that end calls call it.
+class TraceObserver {
+ public:
+  virtual ~TraceObserver() = default;
+  virtual void CallTraced(TracedCall call) = 0;
 };
 
 // Why a connection is closed before it is served, in a word.

@@ -40,6 +40,7 @@ class Scrape {
   void AddCaches(const Gauges& gauges);
   void AddTiers(const std::vector<TierGauges>& tiers);
   void AddLeases(const LeaseStats& leases);
+  void AddSpans(const SpanCounts& spans);
   void AddProcess(const ProcessStats& process);
   void AddGauge(const char* name, const char* help, double value) {
     MakeGauge(name, help).Add({}).Set(value);
@@ -181,6 +182,17 @@ void Scrape::AddLeases(const LeaseStats& leases) {
   add("failed", leases.failures);
 }
 
+void Scrape::AddSpans(const SpanCounts& spans) {
+  Family<Counter>& outcomes =
+      MakeCounter("stowage_trace_spans_total", "Spans of traces, by what became of them.");
+  const auto add = [&outcomes](const char* outcome, int64_t count) {
+    outcomes.Add({{"outcome", outcome}}).Increment(AsDouble(count));
+  };
+  add("sent", spans.sent);
+  add("dropped", spans.dropped);
+  add("failed", spans.failed);
+}
+
 // Under the names that all Prometheus clients use.
 void Scrape::AddProcess(const ProcessStats& process) {
   AddGauge("process_resident_memory_bytes", "Resident memory of the process, in bytes.",
@@ -231,6 +243,7 @@ std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
   scrape.AddCaches(gauges);
   scrape.AddTiers(gauges.tiers);
   scrape.AddLeases(gauges.leases);
+  scrape.AddSpans(gauges.spans);
   if (gauges.certificate_end_seconds.has_value()) {
     scrape.AddGauge("stowage_tls_certificate_end_seconds",
                     "When the server's certificate expires, in seconds since 1970.",

@@ -12,6 +12,7 @@
 #include "server/cache/solve_leases.h"
 #include "server/cache/tiers/guarded_tier.h"
 #include "server/engine/engine.h"
+#include "server/observe/span_queue.h"
 
 namespace stowage {
 
@@ -47,6 +48,7 @@ struct Gauges {
   std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS
   int64_t suppressed_lines = 0;                    // of the log, since the start
   int64_t dropped_lines = 0;                       // likewise
+  SpanCounts spans;                                // of traces
   bool ready = false;
   ProcessStats process;
 

@@ -2,13 +2,17 @@
 
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
+#include "server/events/call_trace.h"
 #include "server/rpc/shared_response.h"
 
 namespace stowage {
 
 bool EndFromCache(absl::string_view text, const Engine& engine, AnswerCache& cache, Call* call) {
   if (text.empty() || engine.draining()) return false;
-  const CachedResponsePtr cached = cache.FindResponse(text);
+  const CachedResponsePtr cached = [&] {
+    const ScopedSpan span(call->state().trace(), kFindResponseSpan);
+    return cache.FindResponse(text);
+  }();
   if (cached == nullptr) return false;
   CallRecord& record = call->record();
   record.stages = cached->stages;

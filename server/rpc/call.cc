@@ -46,12 +46,11 @@ std::string IdOf(const grpc::CallbackServerContext& context) {
   return std::string(id.substr(0, kLongestId));
 }
 
-// Empty: the caller sent none, or one that is not valid.
+// Empty: the caller sent none.
 absl::string_view TraceParentOf(const grpc::CallbackServerContext& context) {
   const auto given = context.client_metadata().find("traceparent");
   if (given == context.client_metadata().end()) return "";
-  const absl::string_view text(given->second.data(), given->second.size());
-  return TraceIdOf(text).empty() ? "" : text;
+  return {given->second.data(), given->second.size()};
 }
 
 }  // namespace
@@ -67,16 +66,22 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
       request_bytes_(*environment.request_bytes),
       limits_(environment.limits),
       version_(environment.version),
+      tracer_(environment.tracer),
       admitted_(environment.admission.Admit(context, RequestLength(request))),
       deadline_(context.deadline()) {
   record_.method = method;
   record_.id = IdOf(context);
   record_.peer = context.peer();
   record_.client = admitted_.client;
-  if (const absl::string_view parent = TraceParentOf(context); !parent.empty()) {
-    record_.trace = std::string(TraceIdOf(parent));
-    context.AddTrailingMetadata("traceparent", std::string(parent));
+  const absl::string_view header = TraceParentOf(context);
+  const std::optional<TraceParent> parent = ParseTraceParent(header);
+  if (parent.has_value()) {
+    record_.trace = std::string(parent->trace);
+    context.AddTrailingMetadata("traceparent", std::string(header));
   }
+  // Those that are refused are not traced: they would take the place of others in the queue.
+  if (tracer_ != nullptr && admitted_.status.ok()) trace_ = tracer_->Begin(parent);
+  if (trace_ != nullptr) record_.trace = trace_->ids().trace;
   observer_.CallBegan(record_.method);
 }
 
@@ -85,7 +90,10 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
 Caller CallState::caller() const {
   using Steady = std::chrono::steady_clock;
   constexpr std::chrono::hours kNever{24 * 365};
-  Caller caller{.client = admitted_.client, .stop = stop_.get_token(), .limits = admitted_.limits};
+  Caller caller{.client = admitted_.client,
+                .stop = stop_.get_token(),
+                .limits = admitted_.limits,
+                .trace = trace_};
   const auto left = deadline_ - std::chrono::system_clock::now();
   if (left < kNever) {
     caller.deadline = Steady::now() + std::chrono::duration_cast<Steady::duration>(left);
@@ -144,7 +152,18 @@ grpc::Status CallState::Failure(const absl::Status& status) {
   return ToGrpc(status, &context_);
 }
 
+void CallState::BeginDelivery() {
+  if (trace_ != nullptr && !delivery_.has_value()) delivery_ = CallTrace::Clock::now();
+}
+
+void CallState::EndDelivery() {
+  if (trace_ == nullptr) return;
+  trace_->RecordUntilNow(kDeliverSpan, delivery_.value_or(begin_));
+  (void)WithMemory([&] { tracer_->End(*trace_, record_, begin_); });
+}
+
 grpc::Status CallState::End(absl::Status status, size_t answer_bytes, size_t shared_bytes) {
+  BeginDelivery();
   if (status.ok()) {
     status = unsent_.Take(static_cast<int64_t>(answer_bytes - shared_bytes), record_.client);
   }

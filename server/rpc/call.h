@@ -23,8 +23,10 @@
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/request_bytes.h"
 #include "server/engine/shared_solve.h"
+#include "server/events/call_trace.h"
 #include "server/events/observer.h"
 #include "server/rpc/admission.h"
+#include "server/rpc/call_tracer.h"
 #include "server/rpc/message_limits.h"
 #include "server/rpc/read_request.h"
 #include "server/rpc/unsent_bytes.h"
@@ -39,6 +41,7 @@ struct CallEnvironment {
   std::string version = {};  // sent with every answer and every failure
   RequestLimits limits = {};
   RequestBytes* request_bytes = nullptr;  // that calls take their memory from
+  CallTracer* tracer = nullptr;           // null: no call is traced
 };
 
 // The state of one call, unary or streaming.
@@ -62,6 +65,7 @@ class CallState {
   // Reads the request: ReadRequest(), with the limits of the server.
   template <typename Message, typename Request>
   absl::Status Read(const grpc::Slice& bytes, Message* message, Request* request) {
+    const ScopedSpan span(trace(), kReadSpan);
     ChargeReading(TextOf(bytes), *Message::descriptor());
     return ReadRequest(TextOf(bytes), limits_, &record_, message, request);
   }
@@ -88,6 +92,13 @@ class CallState {
   void CountAnswer(size_t bytes) const { admitted_.counted.Answer(bytes); }
   // Counts operations of a schedule in the client's rate, beside what Admission counts.
   void ChargeOperations(size_t operations);
+
+  // Null: the call is not traced.
+  CallTrace* trace() const { return trace_.get(); }
+  // The answer is at hand, and is made into a message; End() says so where nobody has before.
+  void BeginDelivery();
+  // Once, last of all, when gRPC is done with the call: the answer has been sent.
+  void EndDelivery();
 
   // What log and metrics get to know of the call; complete before End().
   CallRecord& record() { return record_; }
@@ -125,12 +136,15 @@ class CallState {
   RequestBytes& request_bytes_;
   const RequestLimits limits_;
   const std::string& version_;
+  CallTracer* const tracer_;
   const AdmittedCaller admitted_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::time_point deadline_;
   std::stop_source stop_;
   std::optional<std::stop_callback<std::function<void()>>> on_leave_;  // of a delayed refusal
   CallRecord record_;
+  CallTracePtr trace_;
+  std::optional<std::chrono::steady_clock::time_point> delivery_;  // when it began, if traced
   RequestBytes::Hold held_;
   UnsentBytes unsent_;
 };
@@ -173,7 +187,10 @@ class Call final : public grpc::ServerUnaryReactor {
 
  private:
   void OnCancel() override { state_.Leave(); }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    state_.EndDelivery();
+    delete this;
+  }
 
   CallState state_;
   grpc::ByteBuffer& response_;

@@ -103,6 +103,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
   }
 
   void Done(absl::StatusOr<SolveResult> result) override {
+    call_->state().BeginDelivery();
     if (!result.ok()) return call_->End(result.status());
     if (result->exported == nullptr && !IsWorthCaching(*result)) return EndWithShared(*result);
     google::protobuf::Arena arena(ArenaBlocks());
@@ -245,6 +246,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     });
   }
   void Done(absl::StatusOr<SolveResult> result) override {
+    state_.BeginDelivery();
     if (!result.ok()) return EndWith(state_.End(result.status()));
     v1::SolveEvent event;
     const absl::Status filled = WithMemory([&] {
@@ -342,7 +344,10 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     WriteNext();
   }
   void OnCancel() override { state_.Leave(); }
-  void OnDone() override { self_.reset(); }
+  void OnDone() override {
+    state_.EndDelivery();
+    self_.reset();
+  }
 
   grpc::CallbackServerContext& context_;  // valid while a write or the end is outstanding
   CallState state_;

@@ -14,6 +14,9 @@ bool IsLowerHex(absl::string_view text) {
   });
 }
 
+// Of a digit that is one.
+bool IsOdd(char hex) { return (hex <= '9' ? hex - '0' : hex - 'a' + 10) % 2 == 1; }
+
 bool IsZero(absl::string_view text) {
   return absl::c_all_of(text, [](char c) { return c == '0'; });
 }
@@ -21,9 +24,9 @@ bool IsZero(absl::string_view text) {
 }  // namespace
 
 // Later versions begin with the same fields; "ff" is none.
-absl::string_view TraceIdOf(absl::string_view traceparent) {
+std::optional<TraceParent> ParseTraceParent(absl::string_view traceparent) {
   constexpr size_t kBytes = 55;
-  if (traceparent.size() < kBytes) return "";
+  if (traceparent.size() < kBytes) return std::nullopt;
   const absl::string_view version = traceparent.substr(0, 2);
   const absl::string_view trace = traceparent.substr(3, 32);
   const absl::string_view parent = traceparent.substr(36, 16);
@@ -34,7 +37,8 @@ absl::string_view TraceIdOf(absl::string_view traceparent) {
   const bool is_valid = has_dashes && has_end && IsLowerHex(version) && version != "ff" &&
                         IsLowerHex(trace) && !IsZero(trace) && IsLowerHex(parent) &&
                         !IsZero(parent) && IsLowerHex(flags);
-  return is_valid ? trace : "";
+  if (!is_valid) return std::nullopt;
+  return TraceParent{.trace = trace, .parent = parent, .is_sampled = IsOdd(flags.back())};
 }
 
 }  // namespace stowage

@@ -2,13 +2,22 @@
 #ifndef STOWAGE_SERVER_RPC_TRACE_CONTEXT_H_
 #define STOWAGE_SERVER_RPC_TRACE_CONTEXT_H_
 
+#include <optional>
+
 #include "absl/strings/string_view.h"
 
 namespace stowage {
 
-// The trace id, 32 hexadecimal digits, of "00-TRACE-PARENT-FLAGS"; empty: the text is not a valid
-// traceparent, which the caller of the service then does not have. Borrows `traceparent`.
-absl::string_view TraceIdOf(absl::string_view traceparent);
+// "00-TRACE-PARENT-FLAGS", in hexadecimal digits.
+struct TraceParent {
+  absl::string_view trace = {};   // 32 digits
+  absl::string_view parent = {};  // 16, of the caller's span
+  bool is_sampled = false;        // the caller records the trace
+};
+
+// nullopt: the text is not a valid traceparent, which the caller of the service then does not have.
+// Borrows `traceparent`.
+std::optional<TraceParent> ParseTraceParent(absl::string_view traceparent);
 
 }  // namespace stowage
 

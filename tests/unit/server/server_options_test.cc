@@ -44,7 +44,8 @@ TEST(ServerOptions, ErrorsNameTheFileThatSetsTheOption) {
   const TempFolder folder;
   for (const char* line :
        {"grace = soon", "tls-cert = a.pem", "log-level = loud", "max-message = 1", "listen = x",
-        "http-host = metrics.example:50052", "http-host = \"\""}) {
+        "http-host = metrics.example:50052", "http-host = \"\"", "trace-collector = localhost",
+        "trace-ratio = 1.5", "trace-ratio = -0.1"}) {
     const std::string file = folder.Write("server.toml", line);
     const std::string key(line, std::string(line).find(' '));
     EXPECT_THAT(Parse({"--config", file}), Fails(absl::StatusCode::kInvalidArgument,
