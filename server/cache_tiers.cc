@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -39,6 +40,13 @@ std::unique_ptr<RedisTier> RedisAt(const RedisUrl& url, const RedisLoginFiles& f
   return std::make_unique<RedisTier>(
       std::make_unique<RedisCluster>(url.seeds, [files] { return ReadRedisLogin(files); }),
       options);
+}
+
+// Nobody takes the signals before the server has started.
+bool IsToldToStop() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 &&
+         (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
 // Connects with its first call.
@@ -93,14 +101,15 @@ void CacheTiers::WarmUp(const ServerOptions& options) const {
       RedisAt(options.shared_cache, options.shared_cache_login, patience);
   const auto begin = std::chrono::steady_clock::now();
   const std::chrono::duration<double> most(wanted.max_seconds);
-  const WarmUpResult result = stowage::WarmUp(
-      wanted.from_disk ? *disk : *other, *shared,
-      begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(most));
+  const auto is_over = [&] {
+    return std::chrono::steady_clock::now() - begin >= most || IsToldToStop();
+  };
+  const WarmUpResult result = stowage::WarmUp(wanted.from_disk ? *disk : *other, *shared, is_over);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   std::vector<LogField> fields = {{"count", absl::StrCat(result.copied)},
                                   {"seconds", absl::StrFormat("%.1f", taken.count())}};
   if (result.is_whole) return Log(LogLevel::kInfo, "warmed_up", fields);
-  fields.emplace_back("message", result.status.ok() ? "--warm-up-time is over"
+  fields.emplace_back("message", result.status.ok() ? "--warm-up-time is over, or the server stops"
                                                     : std::string(result.status.message()));
   Log(LogLevel::kWarning, "warmed_up_in_part", fields);
 }

@@ -40,7 +40,7 @@ class CacheTiers {
   std::vector<NamedTier> in_use() const;
   SolveLeases* leases() const;  // null: no tier has leases
   // Copies the answers that --warm-up names into the shared cache, and logs how that went. Blocks
-  // for --warm-up-time at most, and the time of a call.
+  // for --warm-up-time at most, and the time of a call; until then a signal to stop ends it.
   void WarmUp(const ServerOptions& options) const;
   // Of all, with what `cache` counted of those in use.
   std::vector<TierGauges> gauges(const AnswerCache& cache) const;

@@ -236,6 +236,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
     server->Drain();
     return started;
   }
+  server->tiers_.WarmUp(options);  // before callers come, who would be kept waiting
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
       options.listen,
       {.max_descriptors = MostConnectionDescriptors(),
@@ -264,7 +265,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
   }
   server->listener_ = *std::move(listener);
   server->RememberStatus();
-  server->tiers_.WarmUp(options);
   server->health_service_.SetServing(true);
   server->ready_ = true;
   server->LogWarnings();

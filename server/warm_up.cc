@@ -4,13 +4,13 @@
 
 namespace stowage {
 
-WarmUpResult WarmUp(AnswerSource& source, CacheTier& target,
-                    std::chrono::steady_clock::time_point deadline) {
+WarmUpResult WarmUp(AnswerSource& source, CacheTier& target, absl::FunctionRef<bool()> is_over) {
   WarmUpResult result;
   bool is_early = false;
   const absl::Status read = source.Visit([&](CachedAnswerPtr cached) {
-    is_early = std::chrono::steady_clock::now() >= deadline;
+    is_early = is_over();
     if (is_early) return false;
+    if (cached == nullptr) return true;
     result.status = target.Put(std::move(cached));
     is_early = !result.status.ok();
     if (is_early) return false;

@@ -2,9 +2,9 @@
 #ifndef STOWAGE_SERVER_WARM_UP_H_
 #define STOWAGE_SERVER_WARM_UP_H_
 
-#include <chrono>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/cache/cache_tier.h"
 
@@ -13,13 +13,11 @@ namespace stowage {
 struct WarmUpResult {
   int64_t copied = 0;
   bool is_whole = false;  // all answers were copied
-  absl::Status status;    // UNAVAILABLE: why the copy ended early; OK: it did not, or time was up
+  absl::Status status;    // UNAVAILABLE: why the copy ended early; OK: it did not, or was ended
 };
 
-// Copies the answers of `source` until it has no more, one of the two does not work, or the
-// deadline.
-WarmUpResult WarmUp(AnswerSource& source, CacheTier& target,
-                    std::chrono::steady_clock::time_point deadline);
+// Copies the answers of `source` until it has no more, one of the two does not work, or `is_over`.
+WarmUpResult WarmUp(AnswerSource& source, CacheTier& target, absl::FunctionRef<bool()> is_over);
 
 }  // namespace stowage
 

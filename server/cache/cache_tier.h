@@ -78,7 +78,8 @@ class AnswerSource {
  public:
   virtual ~AnswerSource() = default;
   // Calls `visit` with each answer until it returns false; those used last come first where the
-  // tier knows. Damaged ones are left out. Errors: UNAVAILABLE.
+  // tier knows. Now and then also with null, where it reads something else, such as a damaged one.
+  // Errors: UNAVAILABLE.
   virtual absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) = 0;
 };
 

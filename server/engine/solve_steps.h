@@ -19,14 +19,15 @@ class SolveSteps {
  public:
   // Ends the step under way and begins this one, unless they are the same.
   void Begin(absl::string_view name) {
-    MutexLock lock(mutex_);
-    if (is_under_way_ && steps_.back().name == name) return;
-    EndLast();
-    const auto add = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto begin = [&] {
+      MutexLock lock(mutex_);
+      if (is_under_way_ && steps_.back().name == name) return true;
+      EndLast();
       steps_.push_back({.name = name, .begin = CallTrace::Clock::now(), .end = kNotYet});
+      is_under_way_ = true;
       return true;
     };
-    is_under_way_ = UnlessOutOfMemory(add, false);  // then the step is left out
+    (void)UnlessOutOfMemory(begin, false);  // then the step is left out
   }
   void End() {
     MutexLock lock(mutex_);

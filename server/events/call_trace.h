@@ -55,12 +55,15 @@ class CallTrace {
 
   // Adds a step that has ended. One beyond kMaxSpans, or for which there is no memory, is left out.
   void Record(const CallSpan& span) {
-    MutexLock lock(mutex_);
-    const auto add = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto add = [&] {
+      MutexLock lock(mutex_);
+      if (spans_.size() >= kMaxSpans) return false;
       spans_.push_back(span);
       return true;
     };
-    if (spans_.size() >= kMaxSpans || !UnlessOutOfMemory(add, false)) ++left_out_;
+    if (UnlessOutOfMemory(add, false)) return;
+    MutexLock lock(mutex_);
+    ++left_out_;
   }
   void RecordUntilNow(absl::string_view name, Clock::time_point begin) {
     Record({.name = name, .begin = begin, .end = Clock::now()});

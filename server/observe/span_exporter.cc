@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 #include "grpcpp/create_channel.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr const char* kExportMethod = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 constexpr std::chrono::milliseconds kGather{500};  // for batches of more than a call
 constexpr std::chrono::seconds kSendDeadline{5};   // of a batch
-constexpr std::chrono::seconds kFlushDeadline{2};  // of all that waits when the server ends
+constexpr std::chrono::seconds kFlushDeadline{5};  // of all that waits when the server ends
 constexpr int kMaxReconnectBackoffMs = 5000;       // of a collector that restarts
 
 std::shared_ptr<grpc::Channel> CollectorChannel(const std::string& collector) {
@@ -45,7 +46,15 @@ SpanExporter::~SpanExporter() {
 
 void SpanExporter::Run() {
   for (;;) {
-    const std::vector<TracedCall> batch = queue_.Take(kGather);
+    std::vector<TracedCall> batch;
+    const auto take = [&] {
+      batch = queue_.Take(kGather);
+      return true;
+    };
+    if (!UnlessOutOfMemory(take, false)) {
+      std::this_thread::sleep_for(kGather);  // there may be memory later
+      continue;
+    }
     if (batch.empty()) return;
     const auto send = [&] {
       Send(batch);

@@ -1,5 +1,6 @@
 #include "server/observe/span_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stowage {
@@ -30,6 +31,7 @@ std::vector<TracedCall> SpanQueue::Take(std::chrono::steady_clock::duration gath
   while (spans_ < kBatchSpans && !closed_ && changed_.WaitUntil(mutex_, due)) {
   }
   std::vector<TracedCall> batch;
+  batch.reserve(std::min(calls_.size(), kBatchSpans));  // or throws before a call is taken
   size_t taken = 0;
   while (!calls_.empty() && taken < kBatchSpans) {
     taken += calls_.front().size();

@@ -102,7 +102,7 @@ TEST(SharedCache, ACopyOnDiskOutlivesRedis) {
 
 // What a server with these flags says of its warm-up.
 std::string WarmedUp(ServerProcess& server, const char* event) {
-  return server.WaitForLogLine({absl::StrCat("event=", event)});
+  return server.WaitForLogLine({absl::StrCat("event=", event, " ")});
 }
 
 TEST(SharedCache, ANewRedisGetsTheAnswersOfADisk) {

@@ -259,7 +259,7 @@ TEST(Traces, ACollectorThatNeverAnswersIsInNobodysWay) {
 }
 
 TEST(Traces, ACollectorThatIsNotThereIsInNobodysWay) {
-  ServerProcess server(TracedBy("127.0.0.1:" + FreePort(), "1"));
+  ServerProcess server(TracedBy("127.0.0.1:1", "1"));
   ExpectFailedSpansAndAnswers(server);
 }
 

@@ -174,9 +174,10 @@ def _trace_parent() -> str:
     """
     carrier: dict[str, str] = {}
     if "opentelemetry.trace" in sys.modules:
-        from opentelemetry import propagate
+        with contextlib.suppress(Exception):  # a trace is worth no call
+            from opentelemetry import propagate
 
-        propagate.inject(carrier)
+            propagate.inject(carrier)
     text = carrier.get("traceparent", os.environ.get("TRACEPARENT", ""))
     # Other characters would fail the call; the server ignores what else is wrong.
     return text if re.fullmatch("[0-9a-f-]{55}", text) else ""

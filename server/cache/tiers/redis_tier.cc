@@ -228,13 +228,13 @@ absl::StatusOr<bool> RedisTier::VisitNode(const RedisNode& node,
         cluster_->CallNode(node, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"}, Deadline());
     if (!page.ok()) return Failed(page.status());
     if (page->elements.size() != 2) return Failed(absl::DataLossError("SCAN returns no page"));
+    if (!visit(nullptr)) return false;  // of other keys there may be many
     for (const RedisReply& name : page->elements[1].elements) {
       const std::optional<Fingerprint> key = FingerprintIn(name.text);
       if (!key.has_value()) continue;
       absl::StatusOr<CachedAnswerPtr> cached = Get(*key);
       if (absl::IsUnavailable(cached.status())) return cached.status();
-      if (!cached.ok() || *cached == nullptr) continue;
-      if (!visit(*std::move(cached))) return false;
+      if (!visit(cached.ok() ? *std::move(cached) : nullptr)) return false;
     }
     cursor = page->elements[0].text;
   } while (cursor != "0");

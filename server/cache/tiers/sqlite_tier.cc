@@ -281,9 +281,8 @@ absl::Status SqliteTier::Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) {
       row = Read(key);
     }
     if (absl::IsUnavailable(row.status())) return row.status();
-    if (!row.ok()) continue;
-    CachedAnswerPtr cached = DecodeAnswer(row->value, row->owner);
-    if (cached == nullptr || KeyOf(*cached) != key) continue;
+    CachedAnswerPtr cached = row.ok() ? DecodeAnswer(row->value, row->owner) : nullptr;
+    if (cached != nullptr && KeyOf(*cached) != key) cached = nullptr;
     if (!visit(std::move(cached))) break;
   }
   return absl::OkStatus();

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -15,17 +14,20 @@
 namespace stowage {
 namespace {
 
-using std::chrono::steady_clock;
 using testing::HasSubstr;
 
-constexpr steady_clock::time_point kNever = steady_clock::time_point::max();
+bool Never() { return false; }
 
-// Lists so many answers, then ends with the status.
+// Lists so many other things and answers, then ends with the status.
 class FakeSource final : public AnswerSource {
  public:
-  FakeSource(uint64_t answers, absl::Status end) : answers_(answers), end_(std::move(end)) {}
+  FakeSource(uint64_t answers, absl::Status end, int others = 0)
+      : answers_(answers), end_(std::move(end)), others_(others) {}
 
   absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) override {
+    for (int other = 0; other < others_; ++other) {
+      if (!visit(nullptr)) return absl::OkStatus();
+    }
     for (uint64_t number = 0; number < answers_; ++number) {
       CachedAnswer cached;
       cached.keys = NumberedKeys(number);
@@ -43,6 +45,7 @@ class FakeSource final : public AnswerSource {
  private:
   const uint64_t answers_;
   const absl::Status end_;
+  const int others_;
   uint64_t broken_after_ = 0;
   FakeTier* target_ = nullptr;
 };
@@ -50,7 +53,7 @@ class FakeSource final : public AnswerSource {
 TEST(WarmUp, CopiesAllAnswers) {
   FakeSource source(20, absl::OkStatus());
   FakeTier target;
-  const WarmUpResult result = WarmUp(source, target, kNever);
+  const WarmUpResult result = WarmUp(source, target, Never);
   EXPECT_THAT(result.status, IsOk());
   EXPECT_TRUE(result.is_whole);
   EXPECT_EQ(result.copied, 20);
@@ -60,19 +63,30 @@ TEST(WarmUp, CopiesAllAnswers) {
   EXPECT_NE(*last, nullptr);
 }
 
-TEST(WarmUp, EndsAtItsDeadline) {
+TEST(WarmUp, EndsWhenItIsOver) {
   FakeSource source(20, absl::OkStatus());
   FakeTier target;
-  const WarmUpResult result = WarmUp(source, target, steady_clock::now());
+  const WarmUpResult result = WarmUp(source, target, [&] { return target.stats().entries == 7; });
   EXPECT_THAT(result.status, IsOk());
   EXPECT_FALSE(result.is_whole);
-  EXPECT_EQ(result.copied, 0);
+  EXPECT_EQ(result.copied, 7);
+}
+
+// A source that has much else ends, too.
+TEST(WarmUp, LooksAtWhatIsNoAnswer) {
+  FakeSource source(0, absl::OkStatus(), /*others=*/5);
+  FakeTier target;
+  int looks = 0;
+  EXPECT_TRUE(WarmUp(source, target, Never).is_whole);
+  EXPECT_FALSE(WarmUp(source, target, [&] { return ++looks == 3; }).is_whole);
+  EXPECT_EQ(looks, 3);
+  EXPECT_EQ(target.stats().entries, 0);
 }
 
 TEST(WarmUp, SaysThatItsSourceFailed) {
   FakeSource source(3, absl::UnavailableError("gone"));
   FakeTier target;
-  const WarmUpResult result = WarmUp(source, target, kNever);
+  const WarmUpResult result = WarmUp(source, target, Never);
   EXPECT_THAT(result.status, Fails(absl::StatusCode::kUnavailable, HasSubstr("gone")));
   EXPECT_FALSE(result.is_whole);
   EXPECT_EQ(result.copied, 3);
@@ -83,7 +97,7 @@ TEST(WarmUp, EndsWhereItsTargetFails) {
   FakeSource source(20, absl::OkStatus());
   FakeTier target;
   source.BreakAfter(5, target);
-  const WarmUpResult result = WarmUp(source, target, kNever);
+  const WarmUpResult result = WarmUp(source, target, Never);
   EXPECT_THAT(result.status, Fails(absl::StatusCode::kUnavailable, HasSubstr("broken")));
   EXPECT_FALSE(result.is_whole);
   EXPECT_EQ(result.copied, 5);

@@ -74,7 +74,7 @@ TEST(RedisTierTest, AnswersEnd) {
 std::set<std::string> Visited(RedisTier& tier, size_t most) {
   std::set<std::string> keys;
   EXPECT_THAT(tier.Visit([&](const CachedAnswerPtr& cached) {
-    keys.insert(ToHex(cached->keys.rounded));
+    if (cached != nullptr) keys.insert(ToHex(cached->keys.rounded));
     return keys.size() < most;
   }),
               IsOk());

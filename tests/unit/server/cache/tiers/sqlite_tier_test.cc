@@ -180,7 +180,7 @@ void SetUsed(const std::string& file, const std::map<uint64_t, int>& used) {
 std::vector<Fingerprint> Visited(SqliteTier& tier, size_t most) {
   std::vector<Fingerprint> keys;
   EXPECT_THAT(tier.Visit([&](const CachedAnswerPtr& cached) {
-    keys.push_back(cached->keys.rounded);
+    if (cached != nullptr) keys.push_back(cached->keys.rounded);
     return keys.size() < most;
   }),
               IsOk());
