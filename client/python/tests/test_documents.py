@@ -182,7 +182,8 @@ def test_a_tutorial_is_short(tutorial: pathlib.Path) -> None:
 
 
 def test_the_last_tutorial_names_every_alert() -> None:
-    alerts = (REPOSITORY / "deploy/prometheus/alerts.yml").read_text()
+    rules = REPOSITORY / "deploy/prometheus"
+    alerts = (rules / "alerts.yml").read_text() + (rules / "objectives.yml").read_text()
     named = re.findall(r"\bStowage[A-Z]\w+", _TUTORIALS[-1].read_text())
     assert sorted(named) == sorted(re.findall(r"alert: (\w+)", alerts))
 

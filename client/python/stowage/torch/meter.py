@@ -36,6 +36,7 @@ class MemoryMeter:
         self.spans: dict[str, Span] = {}
         self._profiler: Any = None
         self._base = 0
+        self._without_collecting = contextlib.ExitStack()
 
     def __enter__(self) -> MemoryMeter:
         if self._device.type == "cuda":
@@ -43,6 +44,9 @@ class MemoryMeter:
             self._base = torch.cuda.memory_allocated(self._device)
         else:
             _wait_for_collectives()
+            # The profiler counts what is freed of an earlier meter's: garbage that was collected
+            # from one span to the next would lower all that follow.
+            self._without_collecting.enter_context(without_collecting())
             # Otherwise the profiler logs that there is no GPU.
             os.environ.setdefault("KINETO_LOG_LEVEL", "99")
             self._profiler = torch.autograd.profiler.profile(profile_memory=True)
@@ -53,6 +57,7 @@ class MemoryMeter:
         if self._profiler is None:
             return
         _wait_for_collectives()
+        self._without_collecting.close()
         self._profiler.__exit__(*error)
         if error[0] is None:
             self.spans = _spans_of(self._profiler.kineto_results.events())

@@ -20,16 +20,35 @@ def _garbage() -> None:
     cycle.append(cycle)
 
 
+def _containers() -> list[list[int]]:
+    """As many as have garbage collected, where that is on."""
+    return [[number] for number in range(10 * gc.get_threshold()[0])]
+
+
 def test_garbage_is_not_collected_inside_a_span() -> None:
     gc.collect()
     with MemoryMeter(CPU) as measured:
         _garbage()
         with measured.span("step"):
             made = torch.empty(2 * _MEBIBYTE, dtype=torch.uint8)
-            containers = [[number] for number in range(10 * gc.get_threshold()[0])]
-        assert gc.isenabled()
+            containers = _containers()
+    assert gc.isenabled()
     span = measured.spans["step"]
     assert (span.peak - span.before, span.after - span.before) == (made.nbytes, made.nbytes)
+    del containers
+
+
+def test_garbage_of_an_earlier_measurement_is_not_collected_between_spans() -> None:
+    gc.collect()
+    with MemoryMeter(CPU):
+        _garbage()
+    with MemoryMeter(CPU) as measured:
+        with measured.span("one"):
+            pass
+        containers = _containers()
+        with measured.span("two"):
+            pass
+    assert measured.spans["one"].before == measured.spans["two"].before == 0
     del containers
 
 
