@@ -1,12 +1,16 @@
 #include "client/cli/top/status_reader.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -27,6 +31,30 @@ constexpr std::chrono::seconds kConnectTimeout{2};
 constexpr std::chrono::seconds kReadTimeout{3};
 // Limits what a wrong address can make this program hold.
 constexpr size_t kMaxBytes = size_t{16} << 20;  // of a response; typical are 30 KB
+
+// While it lives, a write to a connection that has ended is an error on this thread, and no
+// SIGPIPE, which would end the program before it gives the terminal back.
+class SigpipeBlocked {
+ public:
+  SigpipeBlocked() {
+    sigemptyset(&sigpipe_);
+    sigaddset(&sigpipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+  }
+  ~SigpipeBlocked() {
+    const timespec no_time{};
+    if (sigismember(&before_, SIGPIPE) == 0) {
+      while (sigtimedwait(&sigpipe_, nullptr, &no_time) < 0 && errno == EINTR) continue;
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SigpipeBlocked(const SigpipeBlocked&) = delete;
+  SigpipeBlocked& operator=(const SigpipeBlocked&) = delete;
+
+ private:
+  sigset_t sigpipe_;
+  sigset_t before_;
+};
 
 std::string ReasonOf(httplib::Error error) {
   switch (error) {
@@ -109,6 +137,7 @@ StatusReader::~StatusReader() {
 // The order of checks goes from the transport to the contents, so that the message names the first
 // thing that is wrong with the address.
 absl::StatusOr<v1::ServerStatus> StatusReader::Fetch(std::optional<double> since_seconds) {
+  const SigpipeBlocked sigpipe_blocked;
   std::string path = "/status";
   if (since_seconds.has_value()) absl::StrAppendFormat(&path, "?since=%.6f", *since_seconds);
   std::string text;

@@ -9,7 +9,7 @@
 namespace stowage {
 namespace {
 
-absl::Status Full(double advice) {
+absl::Status FullFor(double advice) {
   absl::Status status = absl::ResourceExhaustedError("the queue is full");
   SetAdvisedPause(advice, &status);
   return status;
@@ -17,7 +17,7 @@ absl::Status Full(double advice) {
 
 TEST(IsRetryable, IsTrueWhereALaterAttemptMaySucceed) {
   EXPECT_TRUE(IsRetryable(absl::UnavailableError("draining")));
-  EXPECT_TRUE(IsRetryable(Full(1)));
+  EXPECT_TRUE(IsRetryable(FullFor(1)));
   EXPECT_FALSE(IsRetryable(absl::ResourceExhaustedError("too large for any queue")));
   EXPECT_FALSE(IsRetryable(absl::InvalidArgumentError("")));
   EXPECT_FALSE(IsRetryable(absl::DeadlineExceededError("")));
@@ -42,7 +42,7 @@ TEST(Backoff, FollowsTheAdvisedPauseWithJitter) {
   double least = 100;
   double most = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {
-    const double pause = Backoff(seed).NextSeconds(Full(5));
+    const double pause = Backoff(seed).NextSeconds(FullFor(5));
     least = std::min(least, pause);
     most = std::max(most, pause);
   }
