@@ -37,6 +37,7 @@
 #ifndef STOWAGE_SOLVER_BOUNDS_PRICED_RECURRENCE_H_
 #define STOWAGE_SOLVER_BOUNDS_PRICED_RECURRENCE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <stop_token>
@@ -207,6 +208,26 @@ class PricedRecurrence {
   std::vector<SumTerm> terms_;
   LinkPrices prices_;
 };
+
+// Calls visit() with each way to return: beside a backward, with room for the value in its row or
+// for another one in its place; or in the gap, itself or the other one.
+template <typename Visit>
+void PricedRecurrence::VisitReturns(const Away& choice, const Trip& trip,
+                                    const Visit& visit) const {
+  const double copy = PrefetchSeconds(choice.bytes);
+  const double beside = prices_.backward[trip.last_row] * copy;
+  const double gap_price = prices_.gap[trip.last_row - 1];
+  const int64_t waiting_bytes = std::min(choice.returned_bytes, trip.instead_bytes);
+  const size_t room = std::min(LevelsOf(trip.row_bytes) + LevelsOf(waiting_bytes), levels_);
+  visit({.seconds = beside, .first_level = room, .end_level = levels_, .beside_seconds = copy});
+  visit({.seconds = gap_price * copy, .end_level = room, .gap_seconds = copy});
+  if (trip.instead_bytes == INT64_MAX) return;
+  const double instead = PrefetchSeconds(trip.instead_bytes);
+  visit({.seconds = beside + gap_price * instead,
+         .end_level = room,
+         .beside_seconds = copy,
+         .gap_seconds = instead});
+}
 
 }  // namespace stowage
 

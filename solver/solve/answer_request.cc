@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/out_of_memory.h"
@@ -19,10 +18,11 @@
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/bounds/short_program_search.h"
-#include "solver/model/modes.h"
 #include "solver/simulator/explain.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_notes.h"
 #include "solver/solve/catalog.h"
+#include "solver/solve/first_candidate.h"
 
 namespace stowage {
 namespace {
@@ -35,17 +35,6 @@ Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
   answer.memory_floor_bytes = floor.bytes;
   answer.memory_floor_operation = floor.operation;
   return answer;
-}
-
-// Names the class of which the answer is the best, unless an earlier answer's notes do.
-void NoteClass(Answer* answer) {
-  if (answer->guarantee != Guarantee::kBestOfClass) return;
-  const SolverInfo* info = FindSolver(answer->solver);
-  if (info == nullptr) return;
-  std::string note = absl::StrCat(answer->solver, " finds ", info->description.guarantee,
-                                  "; schedules of other kinds may be faster");
-  std::vector<std::string>& notes = answer->explanation.notes;
-  if (!absl::c_linear_search(notes, note)) notes.push_back(std::move(note));
 }
 
 // Which lower bound an answer gets: FillBound() alone, RaiseBound(), which takes its time, or where
@@ -88,36 +77,6 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
   return true;
 }
 
-void NoteUnusedLink(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
-  if (!request.platform.has_link() || info.description.offloads) return;
-  answer->explanation.notes.push_back(
-      absl::StrCat(info.description.name, " does not offload: the bandwidths make no difference"));
-}
-
-void NoteUnusedModes(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
-  if (info.description.mixes_modes || !HasGraphMode(request.chain)) return;
-  answer->explanation.notes.push_back(
-      absl::StrCat(info.description.name,
-                   " runs every stage in eager mode: the graph costs make no difference; auto and "
-                   "mixed_mode weigh them"));
-}
-
-void NoteUnusedInputs(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
-  if (info.description.drops_inputs || !HasUnreadInputs(request.chain)) return;
-  answer->explanation.notes.push_back(
-      absl::StrCat(info.description.name,
-                   " keeps every input until the backward of its stage: input_unread makes no "
-                   "difference; auto and rotor weigh it"));
-}
-
-void NoteUnusedSaveOptions(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
-  if (info.description.chooses_save_options || !request.chain.has_save_options()) return;
-  answer->explanation.notes.push_back(
-      absl::StrCat(info.description.name,
-                   " saves every stage in its own way: save_options make no difference; auto and "
-                   "rotor weigh them"));
-}
-
 // Of the catalog; FindSolver() takes an empty name for "auto".
 bool IsSolverName(const std::string& name) { return !name.empty() && FindSolver(name) != nullptr; }
 
@@ -140,28 +99,6 @@ absl::Status TooManyOperations(const SolveRequest& request) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "no schedule of at most ", kMaxOperations, " operations was found within ",
       request.platform.memory_bytes, " bytes: with more memory schedules are shorter"));
-}
-
-// The schedule of FirstAnswer().
-std::optional<Candidate> FirstCandidate(const SolveRequest& request, const std::stop_token& stop) {
-  const Chain& chain = request.chain;
-  if (request.platform.memory_bytes < FloorOfMemory(chain).bytes) return std::nullopt;
-  std::optional<Candidate> first;
-  const auto fits = [&](Schedule schedule, const char* solver) {
-    const absl::StatusOr<Simulation> simulation =
-        Simulate(chain, request.platform, schedule, nullptr, stop);
-    if (!simulation.ok() || !simulation->feasible()) return false;
-    first.emplace(Candidate{std::move(schedule), solver, Guarantee::kTimeRanOut, {}});
-    return true;
-  };
-  if (fits(StoreAllSchedule(chain), "store_all")) return first;
-  for (int segments = 2; segments <= chain.length() && !stop.stop_requested(); segments *= 2) {
-    if (fits(PeriodicSchedule(chain, segments), "periodic")) return first;
-  }
-  for (int leaf = chain.length() / 2; leaf >= 1 && !stop.stop_requested(); leaf /= 2) {
-    if (fits(HalvingSchedule(chain, leaf), "periodic")) return first;
-  }
-  return std::nullopt;
 }
 
 // One solve. Runs on one thread.
@@ -215,10 +152,7 @@ class RequestSolve {
       if (!Accept(request_, *std::move(found->candidate), effort, &answer, context_.stop)) {
         continue;
       }
-      NoteUnusedLink(request_, *next, &answer);
-      NoteUnusedModes(request_, *next, &answer);
-      NoteUnusedInputs(request_, *next, &answer);
-      NoteUnusedSaveOptions(request_, *next, &answer);
+      NoteUnused(request_, *next, &answer);
       // Callers whose time ends during the rest have this schedule.
       if (improved_ && answer.prediction.makespan_seconds < fastest_) improved_(answer);
       RETURN_IF_ERROR(FindMinimum(&answer));
@@ -437,10 +371,7 @@ std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Sche
         Candidate candidate{schedule, solver.c_str(), Guarantee::kHeuristic, {}};
         if (!Accept(request, std::move(candidate), BoundEffort::kQuick, &answer))
           return std::nullopt;
-        NoteUnusedLink(request, info, &answer);
-        NoteUnusedModes(request, info, &answer);
-        NoteUnusedInputs(request, info, &answer);
-        NoteUnusedSaveOptions(request, info, &answer);
+        NoteUnused(request, info, &answer);
         return answer;
       },
       std::nullopt);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -152,6 +153,36 @@ TEST(SharedCache, ASourceThatIsGoneKeepsNoServerFromServing) {
   ServerProcess server(flags);
   EXPECT_THAT(WarmedUp(server, "warmed_up_in_part"), HasSubstr("the shared cache: "));
   EXPECT_EQ(SolveAndCheck(Remote(server.address()), DistinctRequest(1)), v1::Origin::SOLVED);
+}
+
+// Every page of this source says that another follows.
+TEST(SharedCache, ASignalEndsAWarmUpThatHasNoEnd) {
+  std::atomic<int> pages = 0;
+  const FakeRedis endless([&pages](const std::vector<std::string>& command) -> std::string {
+    if (command[0] != "SCAN") return "-ERR This instance has cluster support disabled\r\n";
+    ++pages;
+    return "*2\r\n$1\r\n7\r\n*0\r\n";
+  });
+  const RedisNodes nodes(1);
+  std::vector<std::string> argv = {Program("stowage-server"),
+                                   "--listen",
+                                   "127.0.0.1:0",
+                                   "--http",
+                                   "none",
+                                   "--warm-up-time",
+                                   "3600s",
+                                   "--warm-up",
+                                   absl::StrCat("redis://", ToText(endless.node()))};
+  for (const std::string& flag : Flags(nodes.Url())) argv.push_back(flag);
+  BackgroundProgram server(argv);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (pages < 2) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << server.Log();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.WaitForExit(), 0);
+  EXPECT_THAT(server.Log(), HasSubstr("event=warmed_up_in_part "));
 }
 
 // Killed and started again: the server does without it meanwhile, and finds it again.

@@ -1,12 +1,8 @@
 #include "server/cache/tiers/sqlite_tier.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -29,11 +25,6 @@ constexpr double kRowsShare = 0.9;       // of the file; the rest is for half-fi
 
 static_assert(kStoredVersion == 2, "the version in kTables, which is that of the values as well");
 
-constexpr const char* kSetUp =
-    "PRAGMA locking_mode = EXCLUSIVE;"  // before WAL: then it needs no shared memory
-    "PRAGMA journal_mode = WAL;"
-    "PRAGMA synchronous = NORMAL;"  // a power cut may lose the last answers, nothing else
-    "PRAGMA journal_size_limit = 16777216;";
 constexpr const char* kTables =
     "BEGIN IMMEDIATE;"
     "DROP TABLE IF EXISTS answers;"
@@ -77,31 +68,6 @@ absl::StatusOr<fs::path> MakeDirectory(const std::string& directory) {
                                              "; choose another with --cache-dir"));
 }
 
-// Creates the file where there is none, and lets nobody else read it: answers reveal which networks
-// are trained here. Errors: UNAVAILABLE for what is not a file of this directory alone. With a
-// link, who may write to the directory would have the server change and rename a file elsewhere.
-absl::Status ClaimFile(const std::string& path) {
-  const auto refused = [&path](const char* what) {
-    return absl::UnavailableError(absl::StrCat(path, ": cannot be opened; ", what, ": remove it"));
-  };
-  constexpr int kFlags = O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const int fd = open(path.c_str(), kFlags, 0600);
-  if (fd < 0) {
-    if (errno == ELOOP) return refused("it is a symbolic link, which is not followed");
-    return absl::UnavailableError(
-        absl::StrCat(path, ": cannot be opened: ", std::generic_category().message(errno)));
-  }
-  struct stat file {};
-  const bool is_known = fstat(fd, &file) == 0;
-  const bool is_regular = is_known && S_ISREG(file.st_mode);
-  const bool is_claimed = is_regular && file.st_nlink == 1;
-  if (is_claimed) (void)fchmod(fd, 0600);
-  close(fd);
-  if (!is_regular) return refused("it is no regular file");
-  if (!is_claimed) return refused("it has another name, as a hard link");
-  return absl::OkStatus();
-}
-
 void BindKey(sqlite3_stmt* statement, int at, const Fingerprint& key) {
   sqlite3_bind_blob(statement, at, key.bytes.data(), static_cast<int>(key.bytes.size()),
                     SQLITE_TRANSIENT);
@@ -109,13 +75,10 @@ void BindKey(sqlite3_stmt* statement, int at, const Fingerprint& key) {
 
 }  // namespace
 
-void SqliteTier::Closer::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
-void SqliteTier::Closer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-
 SqliteTier::SqliteTier(std::string path, const CacheLimits& limits)
-    : path_(std::move(path)),
-      limits_{static_cast<int64_t>(kRowsShare * static_cast<double>(limits.bytes)),
-              limits.client_share} {}
+    : limits_{static_cast<int64_t>(kRowsShare * static_cast<double>(limits.bytes)),
+              limits.client_share},
+      file_(std::move(path)) {}
 
 SqliteTier::~SqliteTier() = default;
 
@@ -126,43 +89,6 @@ absl::StatusOr<std::unique_ptr<SqliteTier>> SqliteTier::Open(const std::string& 
   MutexLock lock(tier->mutex_);
   RETURN_IF_ERROR(tier->OpenFile());
   return tier;
-}
-
-// The error of the last call to SQLite, as "PATH: WHAT: SQLite's text"; DATA_LOSS where the file is
-// damaged, else UNAVAILABLE.
-absl::Status SqliteTier::Failed(const char* what) {
-  const int code = database_ != nullptr ? sqlite3_errcode(database_.get()) : SQLITE_NOMEM;
-  const char* remedy = code == SQLITE_BUSY ? "; another process uses it" : "";
-  if (database_ != nullptr &&
-      sqlite3_extended_errcode(database_.get()) == SQLITE_CANTOPEN_SYMLINK) {
-    remedy = "; it is a symbolic link, which is not followed: remove it";
-  }
-  const std::string message = absl::StrCat(path_, ": ", what, ": ", sqlite3_errstr(code), remedy);
-  // The statements are constant, so that an error in one of them is a damaged schema.
-  const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR;
-  return damaged ? absl::DataLossError(message) : absl::UnavailableError(message);
-}
-
-absl::Status SqliteTier::Execute(const char* sql) {
-  if (database_ == nullptr) return absl::UnavailableError(absl::StrCat(path_, ": is not open"));
-  if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK) {
-    return absl::OkStatus();
-  }
-  absl::Status failed = Failed("cannot be written");
-  // A transaction that stays open would make every later BEGIN fail.
-  if (sqlite3_get_autocommit(database_.get()) == 0) {
-    sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
-  }
-  return failed;
-}
-
-absl::StatusOr<SqliteTier::Statement> SqliteTier::Prepare(const char* sql) {
-  if (database_ == nullptr) return absl::UnavailableError(absl::StrCat(path_, ": is not open"));
-  sqlite3_stmt* statement = nullptr;
-  if (sqlite3_prepare_v2(database_.get(), sql, -1, &statement, nullptr) != SQLITE_OK) {
-    return Failed("cannot be read");
-  }
-  return Statement(statement);
 }
 
 // Opens the file; a damaged one is replaced, and `opening_` says so.
@@ -179,46 +105,33 @@ absl::Status SqliteTier::opening() const {
 }
 
 // What kept the file from being opened may be over.
-absl::Status SqliteTier::OpenAgain() {
-  return database_ == nullptr ? OpenFile() : absl::OkStatus();
-}
+absl::Status SqliteTier::OpenAgain() { return file_.is_open() ? absl::OkStatus() : OpenFile(); }
 
 // A file that could not be set up is closed again, and the next Get() or Put() opens it again.
 // Until then the tier returns UNAVAILABLE.
 absl::Status SqliteTier::SetUp() {
   absl::Status done = SetUpOpen();
-  if (!done.ok()) database_.reset();
+  if (!done.ok()) file_.Close();
   return done;
 }
 
-// Opens the file, takes the lock that keeps other processes out, creates the tables where the file
-// is new or of another version, and counts the rows. The file is claimed before SQLite has it open:
-// to close it a second time would give up SQLite's locks.
+// Opens the file, creates the tables where it is new or of another version, and counts the rows.
 absl::Status SqliteTier::SetUpOpen() {
-  RETURN_IF_ERROR(ClaimFile(path_));
-  sqlite3* database = nullptr;
-  const int flags =
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
-  const int code = sqlite3_open_v2(path_.c_str(), &database, flags, nullptr);
-  database_.reset(database);
-  if (code != SQLITE_OK) return Failed("cannot be opened");
-  RETURN_IF_ERROR(Execute(kSetUp));
-  RETURN_IF_ERROR(
-      Execute("BEGIN IMMEDIATE; COMMIT;"));  // takes the lock; BUSY: another process has it
+  RETURN_IF_ERROR(file_.Open());
   int version = 0;
   {
-    ASSIGN_OR_RETURN(const Statement pragma, Prepare("PRAGMA user_version"));
-    if (sqlite3_step(pragma.get()) != SQLITE_ROW) return Failed("cannot be read");
+    ASSIGN_OR_RETURN(const Statement pragma, file_.Prepare("PRAGMA user_version"));
+    if (sqlite3_step(pragma.get()) != SQLITE_ROW) return file_.Failed("cannot be read");
     version = sqlite3_column_int(pragma.get(), 0);
   }
-  if (version != kStoredVersion) RETURN_IF_ERROR(Execute(kTables));
+  if (version != kStoredVersion) RETURN_IF_ERROR(file_.Execute(kTables));
   return CountUp();
 }
 
 // The index on (owner, used, bytes) covers the query, so that no row is read.
 absl::Status SqliteTier::CountUp() {
   ASSIGN_OR_RETURN(const Statement sums,
-                   Prepare("SELECT owner, count(*), sum(bytes) FROM answers GROUP BY owner"));
+                   file_.Prepare("SELECT owner, count(*), sum(bytes) FROM answers GROUP BY owner"));
   CacheStats all = {.evictions = stats_.evictions};
   absl::flat_hash_map<std::string, int64_t> of_owners;
   int code = SQLITE_ROW;
@@ -228,7 +141,7 @@ absl::Status SqliteTier::CountUp() {
     all.entries += sqlite3_column_int64(sums.get(), 1);
     all.bytes += bytes;
   }
-  if (code != SQLITE_DONE) return Failed("cannot be read");
+  if (code != SQLITE_DONE) return file_.Failed("cannot be read");
   stats_ = all;
   owner_bytes_ = std::move(of_owners);
   return absl::OkStatus();
@@ -237,10 +150,10 @@ absl::Status SqliteTier::CountUp() {
 // Replaces a damaged file by an empty one. The old one is renamed, so that the damage can be
 // examined; its write-ahead log, which is of no use to the new one, is removed.
 absl::Status SqliteTier::BeginAnew() {
-  database_.reset();
+  file_.Close();
   std::error_code error;
-  fs::rename(path_, path_ + ".damaged", error);
-  for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(path_ + suffix, error);
+  fs::rename(file_.path(), file_.path() + ".damaged", error);
+  for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(file_.path() + suffix, error);
   stats_.entries = stats_.bytes = 0;
   owner_bytes_.clear();
   return SetUp();
@@ -263,7 +176,8 @@ absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
   CachedAnswerPtr cached = DecodeAnswer(row->value, row->owner);
   if (cached != nullptr && KeyOf(*cached) == key) return cached;
   (void)DeleteRow(key);
-  return absl::DataLossError(absl::StrCat(path_, ": an answer cannot be read; it is dropped"));
+  return absl::DataLossError(
+      absl::StrCat(file_.path(), ": an answer cannot be read; it is dropped"));
 }
 
 // Other threads use the tier between two answers.
@@ -289,7 +203,8 @@ absl::Status SqliteTier::Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) {
 }
 
 absl::StatusOr<std::vector<Fingerprint>> SqliteTier::KeysByUse() {
-  ASSIGN_OR_RETURN(const Statement select, Prepare("SELECT key FROM answers ORDER BY used DESC"));
+  ASSIGN_OR_RETURN(const Statement select,
+                   file_.Prepare("SELECT key FROM answers ORDER BY used DESC"));
   std::vector<Fingerprint> keys;
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(select.get())) == SQLITE_ROW) {
@@ -299,7 +214,7 @@ absl::StatusOr<std::vector<Fingerprint>> SqliteTier::KeysByUse() {
     std::copy(bytes.begin(), bytes.end(), key.bytes.begin());
     keys.push_back(key);
   }
-  if (code != SQLITE_DONE) return Failed("cannot be read");
+  if (code != SQLITE_DONE) return file_.Failed("cannot be read");
   return keys;
 }
 
@@ -307,14 +222,14 @@ absl::StatusOr<std::vector<Fingerprint>> SqliteTier::KeysByUse() {
 absl::StatusOr<SqliteTier::Row> SqliteTier::Read(const Fingerprint& key) {
   Row row = {key, {}, {}, {}};
   ASSIGN_OR_RETURN(const Statement select,
-                   Prepare("SELECT value, checksum, used, owner FROM answers WHERE key = ?"));
+                   file_.Prepare("SELECT value, checksum, used, owner FROM answers WHERE key = ?"));
   BindKey(select.get(), 1, key);
   const int code = sqlite3_step(select.get());
   if (code == SQLITE_DONE) return absl::NotFoundError("");
-  if (code != SQLITE_ROW) return Failed("cannot be read");
+  if (code != SQLITE_ROW) return file_.Failed("cannot be read");
   row.value = TextOf(select.get(), 0);
   if (row.checksum() != sqlite3_column_int64(select.get(), 1)) {
-    return absl::DataLossError(absl::StrCat(path_, ": an answer is damaged; it is dropped"));
+    return absl::DataLossError(absl::StrCat(file_.path(), ": an answer is damaged; it is dropped"));
   }
   row.used = sqlite3_column_int64(select.get(), 2);
   row.owner = TextOf(select.get(), 3);
@@ -322,10 +237,12 @@ absl::StatusOr<SqliteTier::Row> SqliteTier::Read(const Fingerprint& key) {
 }
 
 absl::Status SqliteTier::Touch(const Fingerprint& key, int64_t used) {
-  ASSIGN_OR_RETURN(const Statement update, Prepare("UPDATE answers SET used = ? WHERE key = ?"));
+  ASSIGN_OR_RETURN(const Statement update,
+                   file_.Prepare("UPDATE answers SET used = ? WHERE key = ?"));
   sqlite3_bind_int64(update.get(), 1, used);
   BindKey(update.get(), 2, key);
-  return sqlite3_step(update.get()) == SQLITE_DONE ? absl::OkStatus() : Failed("cannot be written");
+  return sqlite3_step(update.get()) == SQLITE_DONE ? absl::OkStatus()
+                                                   : file_.Failed("cannot be written");
 }
 
 // Runs a DELETE that removes at most one row and returns its owner and bytes, which no longer
@@ -333,10 +250,10 @@ absl::Status SqliteTier::Touch(const Fingerprint& key, int64_t used) {
 absl::Status SqliteTier::Delete(Statement statement) {
   const int code = sqlite3_step(statement.get());
   if (code == SQLITE_DONE) return absl::NotFoundError("no such answer is stored");
-  if (code != SQLITE_ROW) return Failed("cannot be written");
+  if (code != SQLITE_ROW) return file_.Failed("cannot be written");
   const std::string owner = TextOf(statement.get(), 0);
   const int64_t bytes = sqlite3_column_int64(statement.get(), 1);
-  if (sqlite3_step(statement.get()) != SQLITE_DONE) return Failed("cannot be written");
+  if (sqlite3_step(statement.get()) != SQLITE_DONE) return file_.Failed("cannot be written");
   stats_.bytes -= bytes;
   --stats_.entries;
   int64_t& of_owner = owner_bytes_[owner];
@@ -348,7 +265,7 @@ absl::Status SqliteTier::Delete(Statement statement) {
 // Errors: NOT_FOUND where there is none.
 absl::Status SqliteTier::DeleteRow(const Fingerprint& key) {
   ASSIGN_OR_RETURN(Statement row,
-                   Prepare("DELETE FROM answers WHERE key = ? RETURNING owner, bytes"));
+                   file_.Prepare("DELETE FROM answers WHERE key = ? RETURNING owner, bytes"));
   BindKey(row.get(), 1, key);
   return Delete(std::move(row));
 }
@@ -358,8 +275,9 @@ absl::StatusOr<int64_t> SqliteTier::Remove(const Fingerprint& rounded) {
   for (int64_t removed = 0;; ++removed) {
     ASSIGN_OR_RETURN(
         Statement row,
-        Prepare("DELETE FROM answers WHERE rowid ="
-                " (SELECT rowid FROM answers WHERE rounded = ? LIMIT 1) RETURNING owner, bytes"));
+        file_.Prepare(
+            "DELETE FROM answers WHERE rowid ="
+            " (SELECT rowid FROM answers WHERE rounded = ? LIMIT 1) RETURNING owner, bytes"));
     BindKey(row.get(), 1, rounded);
     const absl::Status deleted = Delete(std::move(row));
     if (absl::IsNotFound(deleted)) return removed;
@@ -373,13 +291,11 @@ absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
   const Row row = {KeyOf(*cached), cached->keys.rounded, EncodeAnswer(*cached), cached->owner};
   MutexLock lock(mutex_);
   RETURN_IF_ERROR(OpenAgain());
-  absl::Status written = Execute("BEGIN IMMEDIATE");
+  absl::Status written = file_.Execute("BEGIN IMMEDIATE");
   if (written.ok()) written = Write(row);
-  if (written.ok()) written = Execute("COMMIT");
+  if (written.ok()) written = file_.Execute("COMMIT");
   if (written.ok()) return written;
-  if (database_ != nullptr && sqlite3_get_autocommit(database_.get()) == 0) {
-    (void)Execute("ROLLBACK");
-  }
+  file_.RollBack();
   if (absl::IsDataLoss(written) || absl::IsDataLoss(CountUp())) (void)BeginAnew();
   return written;
 }
@@ -395,11 +311,11 @@ int64_t SqliteTier::Row::checksum() const {
 // Whether another owner has a row of that key.
 absl::StatusOr<bool> SqliteTier::IsOfAnother(const Row& row) {
   ASSIGN_OR_RETURN(const Statement select,
-                   Prepare("SELECT 1 FROM answers WHERE key = ? AND owner != ?"));
+                   file_.Prepare("SELECT 1 FROM answers WHERE key = ? AND owner != ?"));
   BindKey(select.get(), 1, row.key);
   BindText(select.get(), 2, row.owner);
   const int code = sqlite3_step(select.get());
-  if (code != SQLITE_ROW && code != SQLITE_DONE) return Failed("cannot be read");
+  if (code != SQLITE_ROW && code != SQLITE_DONE) return file_.Failed("cannot be read");
   return code == SQLITE_ROW;
 }
 
@@ -417,9 +333,10 @@ absl::Status SqliteTier::Write(const Row& row) {
 }
 
 absl::Status SqliteTier::Insert(const Row& row) {
-  ASSIGN_OR_RETURN(const Statement insert,
-                   Prepare("INSERT INTO answers (key, rounded, owner, used, bytes, checksum, value)"
-                           " VALUES (?, ?, ?, ?, ?, ?, ?)"));
+  ASSIGN_OR_RETURN(
+      const Statement insert,
+      file_.Prepare("INSERT INTO answers (key, rounded, owner, used, bytes, checksum, value)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)"));
   BindKey(insert.get(), 1, row.key);
   BindKey(insert.get(), 2, row.rounded);
   BindText(insert.get(), 3, row.owner);
@@ -427,7 +344,7 @@ absl::Status SqliteTier::Insert(const Row& row) {
   sqlite3_bind_int64(insert.get(), 5, row.bytes());
   sqlite3_bind_int64(insert.get(), 6, row.checksum());
   sqlite3_bind_blob64(insert.get(), 7, row.value.data(), row.value.size(), SQLITE_STATIC);
-  if (sqlite3_step(insert.get()) != SQLITE_DONE) return Failed("cannot be written");
+  if (sqlite3_step(insert.get()) != SQLITE_DONE) return file_.Failed("cannot be written");
   stats_.bytes += row.bytes();
   ++stats_.entries;
   owner_bytes_[row.owner] += row.bytes();
@@ -443,11 +360,12 @@ absl::Status SqliteTier::MakeRoomFor(const Row& row) {
         of_owner != owner_bytes_.end() && limits_.ExceedsShare(of_owner->second + row.bytes());
     ASSIGN_OR_RETURN(
         Statement oldest,
-        Prepare(evicts_own
-                    ? "DELETE FROM answers WHERE rowid = (SELECT rowid FROM answers WHERE owner = ?"
-                      " ORDER BY used LIMIT 1) RETURNING owner, bytes"
-                    : "DELETE FROM answers WHERE rowid = (SELECT rowid FROM answers"
-                      " ORDER BY used LIMIT 1) RETURNING owner, bytes"));
+        file_.Prepare(
+            evicts_own
+                ? "DELETE FROM answers WHERE rowid = (SELECT rowid FROM answers WHERE owner = ?"
+                  " ORDER BY used LIMIT 1) RETURNING owner, bytes"
+                : "DELETE FROM answers WHERE rowid = (SELECT rowid FROM answers"
+                  " ORDER BY used LIMIT 1) RETURNING owner, bytes"));
     if (evicts_own) BindText(oldest.get(), 1, row.owner);
     RETURN_IF_ERROR(Delete(std::move(oldest)));
     ++stats_.evictions;

@@ -1,5 +1,5 @@
 // The disk cache: survives restarts and kill -9, stays within its size limit, drops what it cannot
-// read. The only user of SQLite.
+// read.
 //
 // One file, "answers.db", with one row for each answer, under the answer's cache key. Keys contain
 // the solver's version, so that answers of older solvers are never found again; they are evicted
@@ -19,10 +19,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/cache_tier.h"
+#include "server/cache/tiers/sqlite_file.h"
 #include "solver/base/mutex.h"
-
-struct sqlite3;
-struct sqlite3_stmt;
 
 namespace stowage {
 
@@ -50,12 +48,7 @@ class SqliteTier final : public CacheTier, public AnswerSource {
   absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) override;
 
  private:
-  struct Closer {
-    void operator()(sqlite3* database) const;
-    void operator()(sqlite3_stmt* statement) const;
-  };
-  using Database = std::unique_ptr<sqlite3, Closer>;
-  using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
+  using Statement = SqliteFile::Statement;
 
   // One row, as it is written.
   struct Row {
@@ -76,9 +69,6 @@ class SqliteTier final : public CacheTier, public AnswerSource {
   absl::Status SetUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status SetUpOpen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CountUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Execute(const char* sql) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Statement> Prepare(const char* sql) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Failed(const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status BeginAnew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<Fingerprint>> KeysByUse() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Row> Read(const Fingerprint& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -90,10 +80,9 @@ class SqliteTier final : public CacheTier, public AnswerSource {
   absl::Status DeleteRow(const Fingerprint& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Touch(const Fingerprint& key, int64_t used) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::string path_;
   const CacheLimits limits_;  // of all rows
   mutable Mutex mutex_;
-  Database database_ ABSL_GUARDED_BY(mutex_);  // null: the file could not be opened
+  SqliteFile file_ ABSL_GUARDED_BY(mutex_);  // closed: it could not be opened
   absl::Status opening_ ABSL_GUARDED_BY(mutex_);
   // Entries and bytes of the file's rows, in all and by owner; both counted anew where a
   // transaction failed.

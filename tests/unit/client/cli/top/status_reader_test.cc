@@ -43,7 +43,7 @@ TEST(StatusReader, IsDestroyedAtAnyInstantOfAFetch) {
   const SilentPort port;
   StatusTarget target;
   target.address = absl::StrCat("127.0.0.1:", port.port());
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     const absl::StatusOr<std::unique_ptr<StatusReader>> reader = StatusReader::Make(target);
     ASSERT_TRUE(reader.ok()) << reader.status();
     (*reader)->StartFetch(std::nullopt);
