@@ -1,23 +1,25 @@
 // Tables of a server's status. Counts are of the chosen window; names are text of others.
 import type { ComponentChildren } from "preact";
 import type {
+  CacheLookups,
+  CacheStatus,
+  ClientCalls,
+  MethodCalls,
   NamedCount,
   Quantiles,
   ServerStatus,
+  SolveProgress,
   StatusWindow,
 } from "../generated/stowage/v1/status";
-import { Figure } from "./figure";
+import { figuresOf, type Located, located } from "./figure";
 import { plain } from "./names";
-import { formatPercent, formatPerSecond, type Unit } from "./units";
+import { type Column, Table } from "./table";
+import { formatPercent, formatPerSecond } from "./units";
 
 // A window of the status, and its path.
 export interface Window {
   window: StatusWindow;
   at: string; // "recent.1", "since_start"
-}
-
-function Name({ text }: { text: string }) {
-  return <bdi>{plain(text)}</bdi>;
 }
 
 // Per second; "+" joins the paths of the counts that are added.
@@ -35,15 +37,15 @@ function Share({ part, whole, at, of }: { part: number; whole: number; at: strin
   );
 }
 
-interface PanelProps {
+interface PanelProps<Row> {
   name: string;
-  head: string[]; // of the columns; those after the first are numbers
-  rows: ComponentChildren[];
+  columns: Column<Row>[];
+  rows: Located<Row>[];
   none: string; // what is said where there are no rows
   note?: ComponentChildren;
 }
 
-function Panel({ name, head, rows, none, note }: PanelProps) {
+function Panel<Row>({ name, columns, rows, none, note }: PanelProps<Row>) {
   return (
     <section class="panel scrolls" aria-label={name} tabIndex={0}>
       <h2>{name}</h2>
@@ -51,346 +53,218 @@ function Panel({ name, head, rows, none, note }: PanelProps) {
       {rows.length === 0 ? (
         <p class="muted">{none}</p>
       ) : (
-        <table class="grid">
-          <thead>
-            <tr>
-              {head.map((column, i) => (
-                <th key={column} class={i > 0 ? "number" : ""}>
-                  {column}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>{rows}</tbody>
-        </table>
+        <Table columns={columns} rows={rows} />
       )}
     </section>
   );
 }
 
-function Cell({ children }: { children: ComponentChildren }) {
-  return <td class="number">{children}</td>;
+const kRunning: Column<SolveProgress>[] = [
+  { head: "solver", name: "solver" },
+  { head: "thread", path: "thread", unit: "count" },
+  { head: "stages", path: "stages", unit: "count" },
+  { head: "for", path: "seconds", unit: "seconds" },
+  {
+    head: "done",
+    class: "number",
+    cell: ({ of, at }) => (
+      <>
+        <progress max={1} value={of.fraction} aria-label={`progress of thread ${of.thread}`} />{" "}
+        {figuresOf(of, at)("fraction", "percent")}
+      </>
+    ),
+  },
+];
+
+export function RunningSolves({ status }: { status: ServerStatus }) {
+  const rows = located(status.running, "running");
+  return <Panel name="Running solves" columns={kRunning} rows={rows} none="no solve runs" />;
 }
 
-function QuantileCells({
-  quantiles,
-  at,
-  unit,
-}: {
-  quantiles: Quantiles | undefined;
-  at: string;
-  unit: Unit;
-}) {
+function OpenCalls({ status, method }: { status: ServerStatus; method: string }) {
+  const open = located(status.calls_in_flight, "calls_in_flight");
+  const own = open.find(({ of }) => of.name === method);
+  return <>{own && figuresOf(own.of, own.at)("count", "count")}</>;
+}
+
+function Errors({ errors }: { errors: Located<NamedCount>[] }) {
   return (
     <>
-      {(["p50", "p90", "p99"] as const).map((key) => (
-        <Cell key={key}>
-          {quantiles === undefined ? (
-            "–"
-          ) : (
-            <Figure value={quantiles[key]} unit={unit} at={`${at}.${key}`} />
-          )}
-        </Cell>
-      ))}
+      {errors
+        .filter(({ of }) => of.count !== "0")
+        .map(({ of, at }) => (
+          <span key={of.name}>
+            {figuresOf(of, at)("count", "count")} <bdi>{plain(of.name)}</bdi>
+          </span>
+        ))}
     </>
   );
 }
 
-export function RunningSolves({ status }: { status: ServerStatus }) {
-  return (
-    <Panel
-      name="Running solves"
-      head={["solver", "thread", "stages", "for", "done"]}
-      none="no solve runs"
-      rows={status.running.map((solve, i) => (
-        <tr key={solve.thread}>
-          <td>
-            <Name text={solve.solver} />
-          </td>
-          <Cell>
-            <Figure value={solve.thread} unit="count" at={`running.${i}.thread`} />
-          </Cell>
-          <Cell>
-            <Figure value={solve.stages} unit="count" at={`running.${i}.stages`} />
-          </Cell>
-          <Cell>
-            <Figure value={solve.seconds} unit="seconds" at={`running.${i}.seconds`} />
-          </Cell>
-          <Cell>
-            <progress
-              max={1}
-              value={solve.fraction}
-              aria-label={`progress of thread ${solve.thread}`}
-            />{" "}
-            <Figure value={solve.fraction} unit="percent" at={`running.${i}.fraction`} />
-          </Cell>
-        </tr>
-      ))}
-    />
-  );
+export function Calls({ status, window, at }: { status: ServerStatus } & Window) {
+  const columns: Column<MethodCalls>[] = [
+    { head: "method", name: "method" },
+    {
+      head: "open",
+      class: "number",
+      cell: ({ of }) => <OpenCalls status={status} method={of.method} />,
+    },
+    rateColumn(window.seconds),
+    { head: "ended", path: "calls", unit: "count" },
+    { head: "p50", path: "latency_seconds.p50", unit: "seconds", none: "–" },
+    { head: "p90", path: "latency_seconds.p90", unit: "seconds", none: "–" },
+    { head: "p99", path: "latency_seconds.p99", unit: "seconds", none: "–" },
+    {
+      head: "errors",
+      class: "number list",
+      cell: (row) => <Errors errors={located(row.of.errors, `${row.at}.errors`)} />,
+    },
+  ];
+  const rows = located(window.calls, `${at}.calls`);
+  return <Panel name="Calls" columns={columns} rows={rows} none="no call yet" />;
 }
 
-export function Calls({ status, window, at }: { status: ServerStatus } & Window) {
-  return (
-    <Panel
-      name="Calls"
-      head={["method", "open", "a second", "ended", "p50", "p90", "p99", "errors"]}
-      none="no call yet"
-      rows={window.calls.map((calls, i) => {
-        const from = `${at}.calls.${i}`;
-        const open = status.calls_in_flight.findIndex(({ name }) => name === calls.method);
-        const errors = calls.errors.map((error, k) => ({ error, k }));
-        return (
-          <tr key={calls.method}>
-            <td>
-              <Name text={calls.method} />
-            </td>
-            <Cell>
-              {open >= 0 && (
-                <Figure
-                  value={status.calls_in_flight[open]!.count}
-                  unit="count"
-                  at={`calls_in_flight.${open}.count`}
-                />
-              )}
-            </Cell>
-            <Cell>
-              <Rate count={Number(calls.calls)} at={`${from}.calls`} seconds={window.seconds} />
-            </Cell>
-            <Cell>
-              <Figure value={calls.calls} unit="count" at={`${from}.calls`} />
-            </Cell>
-            <QuantileCells
-              quantiles={calls.latency_seconds}
-              at={`${from}.latency_seconds`}
-              unit="seconds"
-            />
-            <td class="number list">
-              {errors
-                .filter(({ error }) => error.count !== "0")
-                .map(({ error, k }) => (
-                  <span key={error.name}>
-                    <Figure value={error.count} unit="count" at={`${from}.errors.${k}.count`} />{" "}
-                    <Name text={error.name} />
-                  </span>
-                ))}
-            </td>
-          </tr>
-        );
-      })}
-    />
-  );
+// The calls of a row in a window of so many seconds.
+function rateColumn<Row extends { calls: string }>(seconds: number): Column<Row> {
+  return {
+    head: "a second",
+    class: "number",
+    cell: ({ of, at }) => <Rate count={Number(of.calls)} at={`${at}.calls`} seconds={seconds} />,
+  };
 }
 
 export function Answers({ window, at }: Window) {
-  const all = window.answers.reduce((sum, { count }) => sum + Number(count), 0);
-  const allAt = window.answers.map((_, i) => `${at}.answers.${i}.count`).join("+");
+  const rows = located(window.answers, `${at}.answers`);
+  const whole = window.answers.reduce((sum, { count }) => sum + Number(count), 0);
+  const wholeAt = rows.map((row) => `${row.at}.count`).join("+");
+  const columns: Column<NamedCount>[] = [
+    { head: "source", name: "name" },
+    { head: "answers", path: "count", unit: "count" },
+    {
+      head: "share",
+      class: "number",
+      cell: (row) => (
+        <Share part={Number(row.of.count)} whole={whole} at={`${row.at}.count`} of={wholeAt} />
+      ),
+    },
+  ];
+  const ratio = figuresOf(window, at)("hit_ratio", "percent");
+  const note = ratio && <p>hit ratio {ratio}: answers without a solve of their own</p>;
   return (
     <Panel
       name="Answers by source"
-      head={["source", "answers", "share"]}
+      columns={columns}
+      rows={rows}
       none="no answer yet"
-      note={
-        window.hit_ratio !== undefined && (
-          <p>
-            hit ratio <Figure value={window.hit_ratio} unit="percent" at={`${at}.hit_ratio`} />:
-            answers without a solve of their own
-          </p>
-        )
-      }
-      rows={window.answers.map((source, i) => (
-        <tr key={source.name}>
-          <td>
-            <Name text={source.name} />
-          </td>
-          <Cell>
-            <Figure value={source.count} unit="count" at={`${at}.answers.${i}.count`} />
-          </Cell>
-          <Cell>
-            <Share
-              part={Number(source.count)}
-              whole={all}
-              at={`${at}.answers.${i}.count`}
-              of={allAt}
-            />
-          </Cell>
-        </tr>
-      ))}
+      note={note}
     />
   );
 }
+
+const kLookups: Column<CacheLookups>[] = [
+  { head: "tier", name: "name" },
+  { head: "hits", path: "hits", unit: "count" },
+  { head: "misses", path: "misses", unit: "count" },
+  { head: "failed", path: "failed", unit: "count" },
+  {
+    head: "hit ratio",
+    class: "number",
+    cell: ({ of: { hits, misses }, at }) => (
+      <Share
+        part={Number(hits)}
+        whole={Number(hits) + Number(misses)}
+        at={`${at}.hits`}
+        of={`${at}.hits+${at}.misses`}
+      />
+    ),
+  },
+];
 
 export function Lookups({ window, at }: Window) {
-  return (
-    <Panel
-      name="Tiers below memory"
-      head={["tier", "hits", "misses", "failed", "hit ratio"]}
-      none="no tier below memory"
-      rows={window.lookups.map((tier, i) => {
-        const from = `${at}.lookups.${i}`;
-        return (
-          <tr key={tier.name}>
-            <td>
-              <Name text={tier.name} />
-            </td>
-            {(["hits", "misses", "failed"] as const).map((key) => (
-              <Cell key={key}>
-                <Figure value={tier[key]} unit="count" at={`${from}.${key}`} />
-              </Cell>
-            ))}
-            <Cell>
-              <Share
-                part={Number(tier.hits)}
-                whole={Number(tier.hits) + Number(tier.misses)}
-                at={`${from}.hits`}
-                of={`${from}.hits+${from}.misses`}
-              />
-            </Cell>
-          </tr>
-        );
-      })}
-    />
-  );
+  const rows = located(window.lookups, `${at}.lookups`);
+  const none = "no tier below memory";
+  return <Panel name="Tiers below memory" columns={kLookups} rows={rows} none={none} />;
 }
 
-// Counts by name, those that are not 0.
-export function Counts({
-  name,
-  counts,
-  at,
-  what,
-  none,
-}: {
+interface CountsProps {
   name: string;
   counts: NamedCount[];
   at: string;
   what: string; // the names are
   none: string;
-}) {
-  const some = counts.map(({ name, count }, i) => ({ name, count, i }));
-  return (
-    <Panel
-      name={name}
-      head={[what, "count"]}
-      none={none}
-      rows={some
-        .filter(({ count }) => count !== "0")
-        .map(({ name, count, i }) => (
-          <tr key={name}>
-            <td>
-              <Name text={name} />
-            </td>
-            <Cell>
-              <Figure value={count} unit="count" at={`${at}.${i}.count`} />
-            </Cell>
-          </tr>
-        ))}
-    />
-  );
 }
+
+// Counts by name, those that are not 0.
+export function Counts({ name, counts, at, what, none }: CountsProps) {
+  const columns: Column<NamedCount>[] = [
+    { head: what, name: "name" },
+    { head: "count", path: "count", unit: "count" },
+  ];
+  const rows = located(counts, at).filter(({ of }) => of.count !== "0");
+  return <Panel name={name} columns={columns} rows={rows} none={none} />;
+}
+
+const kExecutions: Column<{ name: string } & Partial<Quantiles>>[] = [
+  { head: "off by", cell: ({ of }) => of.name },
+  { head: "p50", path: "p50", unit: "percent", none: "–" },
+  { head: "p90", path: "p90", unit: "percent", none: "–" },
+  { head: "p99", path: "p99", unit: "percent", none: "–" },
+];
 
 export function Executions({ window, at }: Window) {
   const { executions } = window;
-  const reports = executions?.reports ?? "0";
   const from = `${at}.executions`;
+  const isSome = executions !== undefined && executions.reports !== "0";
+  const errors = [
+    { of: { name: "time of a step", ...executions?.time_error }, at: `${from}.time_error` },
+    { of: { name: "peak of memory", ...executions?.peak_error }, at: `${from}.peak_error` },
+  ];
+  const reports = figuresOf(executions, from)("reports", "count");
   return (
     <Panel
       name="Executions: measured against predicted"
-      head={["off by", "p50", "p90", "p99"]}
+      columns={kExecutions}
+      rows={isSome ? errors : []}
       none="no job has reported an execution"
-      note={
-        reports !== "0" && (
-          <p>
-            <Figure value={reports} unit="count" at={`${from}.reports`} /> reports; shares of what
-            was predicted
-          </p>
-        )
-      }
-      rows={
-        reports === "0"
-          ? []
-          : (
-              [
-                ["time of a step", "time_error"],
-                ["peak of memory", "peak_error"],
-              ] as const
-            ).map(([name, key]) => (
-              <tr key={key}>
-                <td>{name}</td>
-                <QuantileCells quantiles={executions?.[key]} at={`${from}.${key}`} unit="percent" />
-              </tr>
-            ))
-      }
+      note={isSome && <p>{reports} reports; shares of what was predicted</p>}
     />
   );
 }
 
 export function Clients({ window, at }: Window) {
-  return (
-    <Panel
-      name="Clients"
-      head={["client", "a second", "refused", "solving"]}
-      none="no client is known by name"
-      rows={window.clients
-        .map((client, i) => ({ client, i }))
-        .filter(({ client }) => client.calls !== "0")
-        .map(({ client, i }) => (
-          <tr key={client.client}>
-            <td>
-              <Name text={client.client} />
-            </td>
-            <Cell>
-              <Rate
-                count={Number(client.calls)}
-                at={`${at}.clients.${i}.calls`}
-                seconds={window.seconds}
-              />
-            </Cell>
-            <Cell>
-              <Figure value={client.refused} unit="count" at={`${at}.clients.${i}.refused`} />
-            </Cell>
-            <Cell>
-              <Figure
-                value={client.solve_seconds}
-                unit="seconds"
-                at={`${at}.clients.${i}.solve_seconds`}
-              />
-            </Cell>
-          </tr>
-        ))}
-    />
-  );
+  const columns: Column<ClientCalls>[] = [
+    { head: "client", name: "client" },
+    rateColumn(window.seconds),
+    { head: "refused", path: "refused", unit: "count" },
+    { head: "solving", path: "solve_seconds", unit: "seconds" },
+  ];
+  const rows = located(window.clients, `${at}.clients`).filter(({ of }) => of.calls !== "0");
+  return <Panel name="Clients" columns={columns} rows={rows} none="no client is known by name" />;
 }
 
+const kCaches: Column<CacheStatus>[] = [
+  {
+    head: "cache",
+    cell: ({ of }) => (
+      <>
+        <bdi>{plain(of.name)}</bdi>
+        {!of.in_use && " (not in use)"}
+      </>
+    ),
+  },
+  { head: "entries", path: "entries", unit: "count" },
+  { head: "size", path: "bytes", unit: "bytes" },
+  {
+    head: "limit",
+    class: "number",
+    cell: ({ of, at }) =>
+      of.limit_bytes === "0" ? "–" : figuresOf(of, at)("limit_bytes", "bytes"),
+  },
+];
+
 export function Caches({ status }: { status: ServerStatus }) {
-  return (
-    <Panel
-      name="Caches"
-      head={["cache", "entries", "size", "limit"]}
-      none="none"
-      rows={status.caches.map((cache, i) => (
-        <tr key={cache.name}>
-          <td>
-            <Name text={cache.name} />
-            {!cache.in_use && " (not in use)"}
-          </td>
-          <Cell>
-            <Figure value={cache.entries} unit="count" at={`caches.${i}.entries`} />
-          </Cell>
-          <Cell>
-            <Figure value={cache.bytes} unit="bytes" at={`caches.${i}.bytes`} />
-          </Cell>
-          <Cell>
-            {cache.limit_bytes === "0" ? (
-              "–"
-            ) : (
-              <Figure value={cache.limit_bytes} unit="bytes" at={`caches.${i}.limit_bytes`} />
-            )}
-          </Cell>
-        </tr>
-      ))}
-    />
-  );
+  const rows = located(status.caches, "caches");
+  return <Panel name="Caches" columns={kCaches} rows={rows} none="none" />;
 }
 
 export function Options({ status }: { status: ServerStatus }) {
