@@ -3,10 +3,11 @@ import { useMemo, useState } from "preact/hooks";
 import type { FrontierPoint, FrontierResponse } from "../generated/stowage/v1/scheduler";
 import type { View, ViewedFrontier, ViewedSchedule } from "../generated/stowage/v1/view";
 import { BudgetChart, isFeasible } from "./budget_chart";
-import { Card, Figure } from "./figure";
+import { Card, figuresOf, type Located, located } from "./figure";
 import { Shape } from "./lines_chart";
 import { plain } from "./names";
 import type { Go } from "./route";
+import { type Column, Table } from "./table";
 import { formatRate } from "./units";
 
 // Whether a schedule is a point's: of its budget, and of its solver and link where both are known.
@@ -37,75 +38,6 @@ function nameOf(viewed: ViewedFrontier): string {
   return link > 0 ? `${solver} · ${formatRate(link)}` : solver;
 }
 
-function PointRow({
-  view,
-  frontier,
-  point,
-  index,
-  at,
-  open,
-}: {
-  view: View;
-  frontier: FrontierResponse;
-  point: FrontierPoint;
-  index: number;
-  at: string;
-  open: (() => void) | undefined;
-}) {
-  const prediction = point.prediction;
-  const from = `${at}.points.${index}`;
-  const remarks: string[] = [];
-  if (frontier.knee === index) remarks.push("knee");
-  if (point.memory_bytes === frontier.minimum_memory_bytes)
-    remarks.push(`least for ${plain(frontier.origin?.solver ?? "")}`);
-  if (point.memory_bytes === view.most_memory_bytes) remarks.push("store all");
-  const budget = <Figure value={point.memory_bytes} unit="bytes" at={`${from}.memory_bytes`} />;
-  return (
-    <tr class={frontier.knee === index ? "knee" : ""}>
-      <td class="number">
-        {open === undefined ? (
-          budget
-        ) : (
-          <button type="button" class="link" onClick={open}>
-            {budget}
-          </button>
-        )}
-      </td>
-      <td class="number">
-        {prediction && (
-          <Figure
-            value={prediction.makespan_seconds}
-            unit="seconds"
-            at={`${from}.prediction.makespan_seconds`}
-          />
-        )}
-      </td>
-      <td class="number">
-        {prediction && (
-          <Figure value={prediction.overhead} unit="excess" at={`${from}.prediction.overhead`} />
-        )}
-      </td>
-      <td class="number">
-        {prediction && (
-          <Figure
-            value={prediction.peak_memory_bytes}
-            unit="bytes"
-            at={`${from}.prediction.peak_memory_bytes`}
-          />
-        )}
-      </td>
-      <td class="number">
-        {prediction && (
-          <Figure value={prediction.gap} unit="percent" at={`${from}.prediction.gap`} />
-        )}
-      </td>
-      <td>{point.outcome}</td>
-      <td>{plain(point.solver)}</td>
-      <td>{remarks.join(", ")}</td>
-    </tr>
-  );
-}
-
 interface FrontierProps {
   view: View;
   viewed: ViewedFrontier;
@@ -115,102 +47,79 @@ interface FrontierProps {
 function Cards({ view, viewed, index }: FrontierProps) {
   const frontier = viewed.frontier!;
   const at = `frontiers.${index}.frontier`;
-  const knee = frontier.knee === undefined ? undefined : frontier.points[frontier.knee];
+  const { knee } = frontier;
+  const own = figuresOf(frontier, at);
+  const least = own("minimum_memory_bytes", "bytes");
+  const atKnee = figuresOf(frontier.points[knee ?? -1], `${at}.points.${knee}`);
+  const kneeSeconds = atKnee("prediction.makespan_seconds", "seconds");
+  const floor = own("memory_floor_bytes", "bytes");
+  const storeAll = figuresOf(view, "")("store_all_seconds", "seconds");
   return (
     <dl class="cards">
-      {frontier.minimum_memory_bytes !== undefined && (
-        <Card
-          name="least memory"
-          note={
-            <>
-              no solver works below{" "}
-              <Figure
-                value={frontier.memory_floor_bytes}
-                unit="bytes"
-                at={`${at}.memory_floor_bytes`}
-              />
-            </>
-          }
-        >
-          <Figure
-            value={frontier.minimum_memory_bytes}
-            unit="bytes"
-            at={`${at}.minimum_memory_bytes`}
-          />
+      {least && (
+        <Card name="least memory" note={<>no solver works below {floor}</>}>
+          {least}
         </Card>
       )}
-      {knee?.prediction !== undefined && (
-        <Card
-          name="knee"
-          note={
-            <>
-              takes{" "}
-              <Figure
-                value={knee.prediction.makespan_seconds}
-                unit="seconds"
-                at={`${at}.points.${frontier.knee}.prediction.makespan_seconds`}
-              />
-              , more memory gains little
-            </>
-          }
-        >
-          <Figure
-            value={knee.memory_bytes}
-            unit="bytes"
-            at={`${at}.points.${frontier.knee}.memory_bytes`}
-          />
+      {kneeSeconds && (
+        <Card name="knee" note={<>takes {kneeSeconds}, more memory gains little</>}>
+          {atKnee("memory_bytes", "bytes")}
         </Card>
       )}
-      <Card
-        name="store all"
-        note={
-          <>
-            takes <Figure value={view.store_all_seconds} unit="seconds" at="store_all_seconds" />
-          </>
-        }
-      >
-        <Figure value={frontier.most_memory_bytes} unit="bytes" at={`${at}.most_memory_bytes`} />
+      <Card name="store all" note={<>takes {storeAll}</>}>
+        {own("most_memory_bytes", "bytes")}
       </Card>
     </dl>
   );
 }
 
-function PointTable({
-  view,
-  viewed,
-  index,
-  open,
-}: FrontierProps & { open: (point: FrontierPoint) => (() => void) | undefined }) {
+const kPredicted: Column<FrontierPoint>[] = [
+  { head: "makespan", path: "prediction.makespan_seconds", unit: "seconds" },
+  { head: "overhead", path: "prediction.overhead", unit: "excess" },
+  { head: "peak", path: "prediction.peak_memory_bytes", unit: "bytes" },
+  { head: "gap", path: "prediction.gap", unit: "percent" },
+  { head: "outcome", cell: ({ of }) => of.outcome },
+  { head: "solver", cell: ({ of }) => plain(of.solver) },
+];
+
+// What a click on a point does, if anything.
+type Open = (point: FrontierPoint) => (() => void) | undefined;
+
+// The budget, which leads to the point's schedule where there is one.
+function Budget({ point, open }: { point: Located<FrontierPoint>; open: Open }) {
+  const budget = figuresOf(point.of, point.at)("memory_bytes", "bytes");
+  const opened = open(point.of);
+  if (opened === undefined) return <>{budget}</>;
+  return (
+    <button type="button" class="link" onClick={opened}>
+      {budget}
+    </button>
+  );
+}
+
+function remarksOf(view: View, frontier: FrontierResponse, point: FrontierPoint, index: number) {
+  const remarks: string[] = [];
+  if (frontier.knee === index) remarks.push("knee");
+  if (point.memory_bytes === frontier.minimum_memory_bytes)
+    remarks.push(`least for ${plain(frontier.origin?.solver ?? "")}`);
+  if (point.memory_bytes === view.most_memory_bytes) remarks.push("store all");
+  return remarks.join(", ");
+}
+
+function PointTable({ view, viewed, index, open }: FrontierProps & { open: Open }) {
   const frontier = viewed.frontier!;
+  const columns: Column<FrontierPoint>[] = [
+    { head: "budget", class: "number", cell: (point) => <Budget point={point} open={open} /> },
+    ...kPredicted,
+    { head: "", cell: ({ of }, i) => remarksOf(view, frontier, of, i) },
+  ];
   return (
     <section class="panel wide" aria-label="Budgets" tabIndex={0}>
-      <table class="grid">
-        <thead>
-          <tr>
-            <th class="number">budget</th>
-            <th class="number">makespan</th>
-            <th class="number">overhead</th>
-            <th class="number">peak</th>
-            <th class="number">gap</th>
-            <th>outcome</th>
-            <th>solver</th>
-            <td />
-          </tr>
-        </thead>
-        <tbody>
-          {frontier.points.map((point, i) => (
-            <PointRow
-              key={i}
-              view={view}
-              frontier={frontier}
-              point={point}
-              index={i}
-              at={`frontiers.${index}.frontier`}
-              open={open(point)}
-            />
-          ))}
-        </tbody>
-      </table>
+      <Table
+        columns={columns}
+        rows={located(frontier.points, `frontiers.${index}.frontier.points`)}
+        rowClass={(_, i) => (frontier.knee === i ? "knee" : "")}
+      />
     </section>
   );
 }

@@ -2,9 +2,11 @@
 import { useState } from "preact/hooks";
 import type { Stage } from "../generated/stowage/v1/model";
 import type { View } from "../generated/stowage/v1/view";
-import { Card, Figure } from "./figure";
+import { kStageFigures } from "./details";
+import { Card, figuresOf, located } from "./figure";
 import { namedOperation, plain } from "./names";
 import type { Go } from "./route";
+import { type Column, Table } from "./table";
 
 const kRows = 100; // of one page of the table
 
@@ -14,16 +16,34 @@ interface Props {
   go: Go;
 }
 
-type Column = readonly [
-  key: "forward_seconds" | "backward_seconds" | "output_bytes" | "saved_bytes",
-  name: string,
-];
-const kColumns: Column[] = [
-  ["forward_seconds", "forward"],
-  ["backward_seconds", "backward"],
-  ["output_bytes", "output"],
-  ["saved_bytes", "saved"],
-];
+function tagsOf({ no_recompute, no_offload, graph, control_flow }: Stage): string {
+  const tags = [
+    no_recompute && "runs once",
+    no_offload && "stays on the device",
+    graph && "graph mode",
+    control_flow && "control flow",
+  ];
+  return tags.filter(Boolean).join(", ");
+}
+
+// A figure, and a bar of its share of the largest one.
+function measureOf({ head, path, unit }: (typeof kStageFigures)[number], stages: Stage[]) {
+  const most = stages.reduce((best, stage) => Math.max(best, Number(stage[path])), 0);
+  const column: Column<Stage> = {
+    head,
+    class: "number measure",
+    cell: ({ of, at }) => (
+      <>
+        {figuresOf(of, at)(path, unit)}
+        <span
+          class={`bar ${path}`}
+          style={{ width: `${most > 0 ? (100 * Number(of[path])) / most : 0}%` }}
+        />
+      </>
+    ),
+  };
+  return column;
+}
 
 export function ChainView({ view, selected, go }: Props) {
   const chain = view.chain!;
@@ -31,50 +51,23 @@ export function ChainView({ view, selected, go }: Props) {
   const [page, setPage] = useState(Math.floor(((selected ?? 1) - 1) / kRows));
   const pages = Math.ceil(stages.length / kRows);
   const shown = Math.min(Math.max(page, 0), pages - 1);
-  const most = (key: Column[0]) =>
-    stages.reduce((best, stage) => Math.max(best, Number(stage[key])), 0);
-  const largest = Object.fromEntries(kColumns.map(([key]) => [key, most(key)])) as Record<
-    Column[0],
-    number
-  >;
+  const first = shown * kRows;
   const floor = view.memory_floor_operation;
-  const row = (stage: Stage, i: number) => {
-    const l = shown * kRows + i + 1;
-    const tags = [
-      stage.no_recompute && "runs once",
-      stage.no_offload && "stays on the device",
-      stage.graph && "graph mode",
-      stage.control_flow && "control flow",
-    ].filter(Boolean);
-    return (
-      <tr key={l} class={selected === l ? "selected" : ""}>
-        <td class="number">
-          <button type="button" class="link" onClick={() => go({ stage: l })}>
-            {l}
-          </button>
-        </td>
-        <td class="name">
-          <bdi>{plain(stage.name)}</bdi>
-        </td>
-        {kColumns.map(([key]) => (
-          <td key={key} class="number measure">
-            <Figure
-              value={stage[key]}
-              unit={key.endsWith("seconds") ? "seconds" : "bytes"}
-              at={`chain.stages.${l - 1}.${key}`}
-            />
-            <span
-              class={`bar ${key}`}
-              style={{
-                width: `${largest[key] > 0 ? (100 * Number(stage[key])) / largest[key] : 0}%`,
-              }}
-            />
-          </td>
-        ))}
-        <td>{tags.join(", ")}</td>
-      </tr>
-    );
-  };
+  const figure = figuresOf(view, "");
+  const columns: Column<Stage>[] = [
+    {
+      head: "stage",
+      class: "number",
+      cell: (_, i) => (
+        <button type="button" class="link" onClick={() => go({ stage: first + i + 1 })}>
+          {first + i + 1}
+        </button>
+      ),
+    },
+    { head: "name", class: "name", cell: ({ of }) => <bdi>{plain(of.name)}</bdi> },
+    ...kStageFigures.map((measure) => measureOf(measure, stages)),
+    { head: "", cell: ({ of }) => tagsOf(of) },
+  ];
   return (
     <>
       <div class="headline">
@@ -82,7 +75,7 @@ export function ChainView({ view, selected, go }: Props) {
       </div>
       <dl class="cards">
         <Card name="a step with all memory" note="one forward and one backward of each stage">
-          <Figure value={view.store_all_seconds} unit="seconds" at="store_all_seconds" />
+          {figure("store_all_seconds", "seconds")}
         </Card>
         <Card
           name="memory floor"
@@ -96,14 +89,12 @@ export function ChainView({ view, selected, go }: Props) {
             )
           }
         >
-          <Figure value={view.memory_floor_bytes} unit="bytes" at="memory_floor_bytes" />
+          {figure("memory_floor_bytes", "bytes")}
         </Card>
         <Card name="most memory" note="storing everything">
-          <Figure value={view.most_memory_bytes} unit="bytes" at="most_memory_bytes" />
+          {figure("most_memory_bytes", "bytes")}
         </Card>
-        <Card name="input">
-          <Figure value={chain.input_bytes} unit="bytes" at="chain.input_bytes" />
-        </Card>
+        <Card name="input">{figure("chain.input_bytes", "bytes")}</Card>
       </dl>
       <section class="panel wide" aria-label="Stages" tabIndex={0}>
         {pages > 1 && (
@@ -111,27 +102,17 @@ export function ChainView({ view, selected, go }: Props) {
             <button type="button" disabled={shown === 0} onClick={() => setPage(shown - 1)}>
               previous
             </button>
-            stages {shown * kRows + 1} to {Math.min((shown + 1) * kRows, stages.length)}
+            stages {first + 1} to {Math.min(first + kRows, stages.length)}
             <button type="button" disabled={shown === pages - 1} onClick={() => setPage(shown + 1)}>
               next
             </button>
           </p>
         )}
-        <table class="grid">
-          <thead>
-            <tr>
-              <th class="number">stage</th>
-              <th>name</th>
-              {kColumns.map(([key, name]) => (
-                <th key={key} class="number">
-                  {name}
-                </th>
-              ))}
-              <td />
-            </tr>
-          </thead>
-          <tbody>{stages.slice(shown * kRows, (shown + 1) * kRows).map(row)}</tbody>
-        </table>
+        <Table
+          columns={columns}
+          rows={located(stages, "chain.stages").slice(first, first + kRows)}
+          rowClass={(_, i) => (selected === first + i + 1 ? "selected" : "")}
+        />
       </section>
     </>
   );

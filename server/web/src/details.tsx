@@ -1,7 +1,7 @@
 // What is said about one operation, one stage, the peak and the waits.
 import type { Chain, Schedule } from "../generated/stowage/v1/model";
 import type { Explanation } from "../generated/stowage/v1/scheduler";
-import { Figure } from "./figure";
+import { figuresOf, located, Pair } from "./figure";
 import { holdingName, namedOperation, operationName, stageName } from "./names";
 import { fateText } from "./stage_strip";
 import { bytesOf, kMemoryKinds, kMemoryNames, type Step, type Timeline } from "./timeline";
@@ -37,10 +37,40 @@ interface OperationProps {
   name?: string; // where there are several
 }
 
+// What takes an operation's memory, each with a bar.
+function MemoryPairs({ place, step }: { place: Place; step: Step }) {
+  const { entry, detail, index } = step;
+  const total = Number(entry.memory_bytes);
+  const figure = figuresOf(detail, `${place.at}.details.${index}`);
+  const isMeasured = detail.measured_bytes !== undefined;
+  const kinds = kMemoryKinds.filter(
+    (kind) => detail[`${kind}_bytes`] !== undefined && (kind === "measured") === isMeasured,
+  );
+  return (
+    <>
+      {kinds.map((kind) => (
+        <>
+          <dt class="sub">
+            <span class={`swatch ${kind}`} />
+            {kMemoryNames[kind]}
+          </dt>
+          <dd>
+            {figure(`${kind}_bytes`, "bytes")}
+            <span
+              class={`bar ${kind}`}
+              style={{ width: `${total > 0 ? (60 * bytesOf(detail, kind)) / total : 0}px` }}
+            />
+          </dd>
+        </>
+      ))}
+    </>
+  );
+}
+
 export function OperationDetails({ place, schedule, step, name = "Operation" }: OperationProps) {
   const { entry, detail, index } = step;
-  const entryAt = `${place.at}.simulation.timeline.${index}`;
-  const total = Number(entry.memory_bytes);
+  const figure = figuresOf(entry, `${place.at}.simulation.timeline.${index}`);
+  const before = detail.waits_for;
   return (
     <section class="panel" aria-label={name}>
       <h2>operations[{index}]</h2>
@@ -48,55 +78,17 @@ export function OperationDetails({ place, schedule, step, name = "Operation" }: 
         <bdi>{namedOperation(place.chain, step.operation)}</bdi>
       </p>
       <dl class="pairs">
-        <dt>starts</dt>
-        <dd>
-          <Figure value={entry.start_seconds} unit="seconds" at={`${entryAt}.start_seconds`} />
-        </dd>
-        <dt>ends</dt>
-        <dd>
-          <Figure value={entry.end_seconds} unit="seconds" at={`${entryAt}.end_seconds`} />
-        </dd>
-        {detail.waits_for !== undefined && (
-          <>
-            <dt>waits for</dt>
-            <dd>
-              <OperationLink place={place} schedule={schedule} index={Number(detail.waits_for)} />
-            </dd>
-          </>
+        <Pair name="starts">{figure("start_seconds", "seconds")}</Pair>
+        <Pair name="ends">{figure("end_seconds", "seconds")}</Pair>
+        {before !== undefined && (
+          <Pair name="waits for">
+            <OperationLink place={place} schedule={schedule} index={Number(before)} />
+          </Pair>
         )}
-        <dt>memory</dt>
-        <dd>
-          <Figure value={entry.memory_bytes} unit="bytes" at={`${entryAt}.memory_bytes`} />
-        </dd>
-        {kMemoryKinds
-          .filter((kind) => detail[`${kind}_bytes`] !== undefined)
-          .filter((kind) => (kind === "measured") === (detail.measured_bytes !== undefined))
-          .map((kind) => (
-            <>
-              <dt class="sub">
-                <span class={`swatch ${kind}`} />
-                {kMemoryNames[kind]}
-              </dt>
-              <dd>
-                <Figure
-                  value={detail[`${kind}_bytes`] ?? "0"}
-                  unit="bytes"
-                  at={`${place.at}.details.${index}.${kind}_bytes`}
-                />
-                <span
-                  class={`bar ${kind}`}
-                  style={{ width: `${total > 0 ? (60 * bytesOf(detail, kind)) / total : 0}px` }}
-                />
-              </dd>
-            </>
-          ))}
+        <Pair name="memory">{figure("memory_bytes", "bytes")}</Pair>
+        <MemoryPairs place={place} step={step} />
         {entry.host_bytes !== "0" && (
-          <>
-            <dt>on the host</dt>
-            <dd>
-              <Figure value={entry.host_bytes} unit="bytes" at={`${entryAt}.host_bytes`} />
-            </dd>
-          </>
+          <Pair name="on the host">{figure("host_bytes", "bytes")}</Pair>
         )}
       </dl>
     </section>
@@ -110,50 +102,42 @@ interface ExplanationProps {
 }
 
 export function PeakDetails({ place, schedule, explanation }: ExplanationProps) {
-  const peak = explanation.peaks[0];
-  if (peak === undefined) return null;
   const at = `${place.at}.simulation.explanation.peaks`;
+  const [peak, ...others] = located(explanation.peaks, at);
+  if (peak === undefined) return null;
+  const link = (operation: string) => (
+    <OperationLink place={place} schedule={schedule} index={Number(operation)} />
+  );
   return (
     <section class="panel" aria-label="Peak">
       <h2>Held at the peak</h2>
-      <p>
-        <OperationLink place={place} schedule={schedule} index={Number(peak.operation)} />
-      </p>
+      <p>{link(peak.of.operation)}</p>
       <table>
         <tbody>
-          {peak.holdings.map((holding, i) => (
-            <tr key={i}>
-              <td class="number">
-                <Figure value={holding.bytes} unit="bytes" at={`${at}.0.holdings.${i}.bytes`} />
-              </td>
+          {located(peak.of.holdings, `${peak.at}.holdings`).map(({ of, at }) => (
+            <tr key={at}>
+              <td class="number">{figuresOf(of, at)("bytes", "bytes")}</td>
               <td>
-                <span class={`swatch ${holding.kind.toLowerCase()}`} />
-                <bdi>{holdingName(place.chain, holding)}</bdi>
+                <span class={`swatch ${of.kind.toLowerCase()}`} />
+                <bdi>{holdingName(place.chain, of)}</bdi>
               </td>
             </tr>
           ))}
-          {peak.other_bytes !== "0" && (
+          {peak.of.other_bytes !== "0" && (
             <tr>
-              <td class="number">
-                <Figure value={peak.other_bytes} unit="bytes" at={`${at}.0.other_bytes`} />
-              </td>
+              <td class="number">{figuresOf(peak.of, peak.at)("other_bytes", "bytes")}</td>
               <td>other values</td>
             </tr>
           )}
         </tbody>
       </table>
-      {explanation.peaks.length > 1 && (
+      {others.length > 0 && (
         <p class="muted">
           then{" "}
-          {explanation.peaks.slice(1).map((next, i) => (
-            <span key={i}>
+          {others.map(({ of, at }, i) => (
+            <span key={at}>
               {i > 0 && ", "}
-              <Figure
-                value={next.memory_bytes}
-                unit="bytes"
-                at={`${at}.${i + 1}.memory_bytes`}
-              />{" "}
-              at <OperationLink place={place} schedule={schedule} index={Number(next.operation)} />
+              {figuresOf(of, at)("memory_bytes", "bytes")} at {link(of.operation)}
             </span>
           ))}
         </p>
@@ -163,37 +147,25 @@ export function PeakDetails({ place, schedule, explanation }: ExplanationProps) 
 }
 
 export function WaitDetails({ place, schedule, explanation }: ExplanationProps) {
+  const idles = located(explanation.idles, `${place.at}.simulation.explanation.idles`);
+  const link = (operation: string) => (
+    <OperationLink place={place} schedule={schedule} index={Number(operation)} />
+  );
   return (
     <section class="panel" aria-label="Waits">
       <h2>Longest waits</h2>
-      {explanation.idles.length === 0 && <p class="muted">The compute queue never waits.</p>}
+      {idles.length === 0 && <p class="muted">The compute queue never waits.</p>}
       <table>
         <tbody>
-          {explanation.idles.map((idle, i) => (
-            <tr key={i}>
+          {idles.map(({ of, at }, i) => (
+            <tr key={at}>
               <td class="badge-cell">
                 <span class="badge">{i + 1}</span>
               </td>
-              <td class="number">
-                <Figure
-                  value={idle.seconds}
-                  unit="seconds"
-                  at={`${place.at}.simulation.explanation.idles.${i}.seconds`}
-                />
-              </td>
+              <td class="number">{figuresOf(of, at)("seconds", "seconds")}</td>
               <td>
-                <OperationLink place={place} schedule={schedule} index={Number(idle.operation)} />
-                {idle.waits_for !== undefined && (
-                  <>
-                    {" "}
-                    for{" "}
-                    <OperationLink
-                      place={place}
-                      schedule={schedule}
-                      index={Number(idle.waits_for)}
-                    />
-                  </>
-                )}
+                {link(of.operation)}
+                {of.waits_for !== undefined && <> for {link(of.waits_for)}</>}
               </td>
             </tr>
           ))}
@@ -211,12 +183,20 @@ interface StageProps {
   stage: number;
 }
 
+// Of a stage, in this order wherever they are shown.
+export const kStageFigures = [
+  { head: "forward", path: "forward_seconds", unit: "seconds" },
+  { head: "backward", path: "backward_seconds", unit: "seconds" },
+  { head: "output", path: "output_bytes", unit: "bytes" },
+  { head: "saved", path: "saved_bytes", unit: "bytes" },
+] as const;
+
 export function StageDetails({ place, schedule, explanation, timeline, stage }: StageProps) {
   const { chain } = place;
   const own = chain.stages[stage - 1];
   const fate = explanation.stages[stage - 1];
   if (own === undefined || fate === undefined) return null;
-  const at = `chain.stages.${stage - 1}`;
+  const figure = figuresOf(own, `chain.stages.${stage - 1}`);
   const operations = timeline.steps.filter((step) => step.operation.stage === stage);
   return (
     <section class="panel" aria-label="Stage">
@@ -226,22 +206,11 @@ export function StageDetails({ place, schedule, explanation, timeline, stage }: 
       </p>
       <p>{fateText(fate)}</p>
       <dl class="pairs">
-        <dt>forward</dt>
-        <dd>
-          <Figure value={own.forward_seconds} unit="seconds" at={`${at}.forward_seconds`} />
-        </dd>
-        <dt>backward</dt>
-        <dd>
-          <Figure value={own.backward_seconds} unit="seconds" at={`${at}.backward_seconds`} />
-        </dd>
-        <dt>output</dt>
-        <dd>
-          <Figure value={own.output_bytes} unit="bytes" at={`${at}.output_bytes`} />
-        </dd>
-        <dt>saved</dt>
-        <dd>
-          <Figure value={own.saved_bytes} unit="bytes" at={`${at}.saved_bytes`} />
-        </dd>
+        {kStageFigures.map(({ head, path, unit }) => (
+          <Pair key={path} name={head}>
+            {figure(path, unit)}
+          </Pair>
+        ))}
       </dl>
       <p class="links">
         {operations.slice(0, 24).map((step) => (

@@ -3,8 +3,8 @@ import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { format, type Unit } from "./units";
 
-// Where the view stands in the document's JSON, as in "jobs.1.verdicts.0.plan."; the document itself
-// is the view by default.
+// Where the view stands in the document's JSON, as in "jobs.1.verdicts.0.plan."; by default the
+// document itself is the view.
 export const ViewPath = createContext("");
 
 interface FigureProps {
@@ -44,8 +44,9 @@ export type Path<T> = {
 
 // Undefined where a message on the way is not set, or the field itself.
 export function valueAt<T>(of: T, path: Path<T>): number | string | undefined {
-  const step = (inner: unknown, key: string) => (inner as Record<string, unknown> | undefined)?.[key];
-  return path.split(".").reduce<unknown>(step, of) as number | string | undefined;
+  let inner: unknown = of;
+  for (const key of path.split(".")) inner = (inner as Record<string, unknown> | undefined)?.[key];
+  return inner as number | string | undefined;
 }
 
 // Makes the figures of one message; undefined where it is not set, or does not have the value.

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { SolveResponse } from "../generated/stowage/v1/scheduler";
 import type { View, ViewedSchedule } from "../generated/stowage/v1/view";
 import { OperationDetails, PeakDetails, type Place, StageDetails, WaitDetails } from "./details";
-import { Card, Figure } from "./figure";
+import { Card, Figure, figuresOf } from "./figure";
 import { namedOperation, operationName, plain } from "./names";
 import type { Go, Route } from "./route";
 import { fateOf, StageStrip } from "./stage_strip";
@@ -92,22 +92,12 @@ function Cards({
   const peakAt = simulation.explanation?.peaks[0]?.operation;
   const peakOperation = schedule.operations[Number(peakAt ?? 0)];
   const platform = answer.platform;
+  const figure = figuresOf(prediction, from);
+  const ofView = figuresOf(view, "");
   return (
     <dl class="cards">
-      <Card
-        name="makespan"
-        note={
-          <>
-            <Figure value={prediction.overhead} unit="excess" at={`${from}.overhead`} /> over
-            storing everything
-          </>
-        }
-      >
-        <Figure
-          value={prediction.makespan_seconds}
-          unit="seconds"
-          at={`${from}.makespan_seconds`}
-        />
+      <Card name="makespan" note={<>{figure("overhead", "excess")} over storing everything</>}>
+        {figure("makespan_seconds", "seconds")}
       </Card>
       <Card
         name="peak"
@@ -123,19 +113,14 @@ function Cards({
           </>
         }
       >
-        <Figure
-          value={prediction.peak_memory_bytes}
-          unit="bytes"
-          at={`${from}.peak_memory_bytes`}
-        />
+        {figure("peak_memory_bytes", "bytes")}
       </Card>
       <Card
         name="budget"
         note={
           <>
             {isWithin && `${formatPercent((budget - low) / (high - low))} of the way `}from{" "}
-            <Figure value={view.memory_floor_bytes} unit="bytes" at="memory_floor_bytes" /> to{" "}
-            <Figure value={view.most_memory_bytes} unit="bytes" at="most_memory_bytes" />
+            {ofView("memory_floor_bytes", "bytes")} to {ofView("most_memory_bytes", "bytes")}
           </>
         }
       >
@@ -146,47 +131,26 @@ function Cards({
         />
       </Card>
       <Card name="recompute" note="what runs more than once">
-        <Figure
-          value={prediction.recompute_seconds}
-          unit="seconds"
-          at={`${from}.recompute_seconds`}
-        />
+        {figure("recompute_seconds", "seconds")}
       </Card>
       <Card name="idle" note="waiting for transfers">
-        <Figure value={prediction.idle_seconds} unit="seconds" at={`${from}.idle_seconds`} />
+        {figure("idle_seconds", "seconds")}
       </Card>
       {prediction.peak_host_bytes !== "0" && platform !== undefined && (
         <Card
           name="on the host"
           note={
             <>
-              over{" "}
-              <Figure
-                value={platform.offload_bytes_per_second}
-                unit="rate"
-                at={`${at}.answer.platform.offload_bytes_per_second`}
-              />
+              over {figuresOf(answer, `${at}.answer`)("platform.offload_bytes_per_second", "rate")}
               {platform.half_duplex ? ", one link for both ways" : " each way"}
             </>
           }
         >
-          <Figure value={prediction.peak_host_bytes} unit="bytes" at={`${from}.peak_host_bytes`} />
+          {figure("peak_host_bytes", "bytes")}
         </Card>
       )}
-      <Card
-        name="lower bound"
-        note={
-          <>
-            no schedule takes less; gap{" "}
-            <Figure value={prediction.gap} unit="percent" at={`${from}.gap`} />
-          </>
-        }
-      >
-        <Figure
-          value={prediction.lower_bound_seconds}
-          unit="seconds"
-          at={`${from}.lower_bound_seconds`}
-        />
+      <Card name="lower bound" note={<>no schedule takes less; gap {figure("gap", "percent")}</>}>
+        {figure("lower_bound_seconds", "seconds")}
       </Card>
     </dl>
   );
@@ -194,6 +158,8 @@ function Cards({
 
 function Infeasible({ view, answer, at }: { view: View; answer: SolveResponse; at: string }) {
   const floor = answer.memory_floor_operation;
+  const figure = figuresOf(answer, `${at}.answer`);
+  const least = figure("minimum_memory_bytes", "bytes");
   return (
     <section class="panel" aria-label="Infeasible">
       <p>
@@ -205,24 +171,9 @@ function Infeasible({ view, answer, at }: { view: View; answer: SolveResponse; a
         />
         .
       </p>
-      {answer.minimum_memory_bytes !== undefined && (
-        <p>
-          It works with{" "}
-          <Figure
-            value={answer.minimum_memory_bytes}
-            unit="bytes"
-            at={`${at}.answer.minimum_memory_bytes`}
-          />{" "}
-          or more.
-        </p>
-      )}
+      {least && <p>It works with {least} or more.</p>}
       <p>
-        No solver works below{" "}
-        <Figure
-          value={answer.memory_floor_bytes}
-          unit="bytes"
-          at={`${at}.answer.memory_floor_bytes`}
-        />
+        No solver works below {figure("memory_floor_bytes", "bytes")}
         {floor !== undefined && (
           <>
             , which <bdi>{namedOperation(view.chain!, floor)}</bdi> needs by itself

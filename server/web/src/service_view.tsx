@@ -1,7 +1,7 @@
 // A server, live: what it does, how fast, for whom, and whether it is still there.
 import { useEffect, useState } from "preact/hooks";
 import type { ServerStatus } from "../generated/stowage/v1/status";
-import { Card, Figure } from "./figure";
+import { Card, Figure, figuresOf } from "./figure";
 import { plain } from "./names";
 import { ServiceCharts } from "./service_charts";
 import {
@@ -85,12 +85,14 @@ function Problem({ watch }: { watch: Watch }) {
 }
 
 function Cards({ status, minute }: { status: ServerStatus; minute: Window | undefined }) {
-  const solves = status.solves!;
   const five = status.recent[2];
   const refused = (five?.rejected ?? []).map(({ count }) => Number(count));
   const calls = (minute?.window.calls ?? []).map(({ calls }) => Number(calls));
   const solve = minute?.window.calls.findIndex(({ method }) => method === "Solve") ?? -1;
-  const latency = minute?.window.calls[solve]?.latency_seconds;
+  const ofMinute = figuresOf(minute?.window, minute?.at ?? "");
+  const ofSolve = figuresOf(minute?.window.calls[solve], `${minute?.at}.calls.${solve}`);
+  const median = ofSolve("latency_seconds.p50", "seconds");
+  const figure = figuresOf(status, "");
   const sum = (counts: number[]) => counts.reduce((all, count) => all + count, 0);
   return (
     <dl class="cards">
@@ -102,63 +104,35 @@ function Cards({ status, minute }: { status: ServerStatus; minute: Window | unde
         />
       </Card>
       <Card name="hit ratio" note="last minute, without a solve of their own">
-        {minute?.window.hit_ratio === undefined ? (
-          "–"
-        ) : (
-          <Figure value={minute.window.hit_ratio} unit="percent" at={`${minute.at}.hit_ratio`} />
-        )}
+        {ofMinute("hit_ratio", "percent") ?? "–"}
       </Card>
       <Card
         name="Solve takes, p99"
-        note={
-          latency === undefined ? (
-            "last minute: none"
-          ) : (
-            <>
-              last minute; p50{" "}
-              <Figure
-                value={latency.p50}
-                unit="seconds"
-                at={`${minute!.at}.calls.${solve}.latency_seconds.p50`}
-              />
-            </>
-          )
-        }
+        note={median ? <>last minute; p50 {median}</> : "last minute: none"}
       >
-        {latency === undefined ? (
-          "–"
-        ) : (
-          <Figure
-            value={latency.p99}
-            unit="seconds"
-            at={`${minute!.at}.calls.${solve}.latency_seconds.p99`}
-          />
-        )}
+        {ofSolve("latency_seconds.p99", "seconds") ?? "–"}
       </Card>
       <Card
         name="solves running"
         note={
           <>
-            of <Figure value={solves.running_limit} unit="count" at="solves.running_limit" />{" "}
-            threads, <Figure value={solves.bytes} unit="bytes" at="solves.bytes" /> of{" "}
-            <Figure value={solves.limit_bytes} unit="bytes" at="solves.limit_bytes" />
+            of {figure("solves.running_limit", "count")} threads,{" "}
+            {figure("solves.bytes", "bytes")} of {figure("solves.limit_bytes", "bytes")}
           </>
         }
       >
-        <Figure value={solves.running} unit="count" at="solves.running" />
+        {figure("solves.running", "count")}
       </Card>
       <Card
         name="queue"
         note={
           <>
-            of <Figure value={solves.waiting_limit} unit="count" at="solves.waiting_limit" />{" "}
-            places;{" "}
-            <Figure value={status.requests_in_flight} unit="count" at="requests_in_flight" />{" "}
-            requests wait or are solved
+            of {figure("solves.waiting_limit", "count")} places;{" "}
+            {figure("requests_in_flight", "count")} requests wait or are solved
           </>
         }
       >
-        <Figure value={solves.waiting} unit="count" at="solves.waiting" />
+        {figure("solves.waiting", "count")}
       </Card>
       <Card name="refused" note="calls, last 5 minutes" tone={sum(refused) > 0 ? "bad" : undefined}>
         {refused.length === 0 ? (
@@ -171,30 +145,23 @@ function Cards({ status, minute }: { status: ServerStatus; minute: Window | unde
           />
         )}
       </Card>
-      <Card
-        name="memory"
-        note={
-          <>
-            <Figure value={status.open_files} unit="count" at="open_files" /> open files
-          </>
-        }
-      >
-        <Figure value={status.resident_bytes} unit="bytes" at="resident_bytes" />
+      <Card name="memory" note={<>{figure("open_files", "count")} open files</>}>
+        {figure("resident_bytes", "bytes")}
       </Card>
     </dl>
   );
 }
 
 function Waited({ window, at }: Window) {
-  const waited = window.queue_seconds;
+  const figure = figuresOf(window.queue_seconds, `${at}.queue_seconds`);
   return (
     <p class="muted">
       solves waited for a thread:{" "}
-      {waited === undefined
+      {window.queue_seconds === undefined
         ? "none began"
         : (["p50", "p90", "p99"] as const).map((key) => (
             <span key={key} class="item">
-              {key} <Figure value={waited[key]} unit="seconds" at={`${at}.queue_seconds.${key}`} />
+              {key} {figure(key, "seconds")}
             </span>
           ))}
     </p>
@@ -214,7 +181,7 @@ function Status({ watch, status }: { watch: Watch; status: ServerStatus }) {
           {status.ready ? "ready" : "NOT READY: starting or draining"}
         </span>
         <span>
-          up <Figure value={status.uptime_seconds} unit="duration" at="uptime_seconds" />, since{" "}
+          up {figuresOf(status, "")("uptime_seconds", "duration")}, since{" "}
           {started.toLocaleDateString()} {clock(started)}
         </span>
         {watch.restarts > 0 && (
@@ -243,8 +210,7 @@ function Status({ watch, status }: { watch: Watch; status: ServerStatus }) {
               </select>
             </label>{" "}
             <span class="muted">
-              (
-              <Figure value={shown.window.seconds} unit="duration" at={`${shown.at}.seconds`} />)
+              ({figuresOf(shown.window, shown.at)("seconds", "duration")})
             </span>
           </p>
           <Waited {...shown} />
