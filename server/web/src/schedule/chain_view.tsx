@@ -1,12 +1,12 @@
 // The stages' times and sizes: where the time and the memory are.
 import { useState } from "preact/hooks";
-import type { Stage } from "../generated/stowage/v1/model";
-import type { View } from "../generated/stowage/v1/view";
+import type { Stage } from "../../generated/stowage/v1/model";
+import type { View } from "../../generated/stowage/v1/view";
+import { Card, figuresOf, located } from "../parts/figure";
+import { namedOperation, plain } from "../parts/names";
+import type { Go } from "../parts/route";
+import { type Column, Table } from "../parts/table";
 import { kStageFigures } from "./details";
-import { Card, figuresOf, located } from "./figure";
-import { namedOperation, plain } from "./names";
-import type { Go } from "./route";
-import { type Column, Table } from "./table";
 
 const kRows = 100; // of one page of the table
 

@@ -1,14 +1,14 @@
 // The makespan for each of many memory budgets: what another gigabyte would buy.
 import { useMemo, useState } from "preact/hooks";
-import type { FrontierPoint, FrontierResponse } from "../generated/stowage/v1/scheduler";
-import type { View, ViewedFrontier, ViewedSchedule } from "../generated/stowage/v1/view";
+import type { FrontierPoint, FrontierResponse } from "../../generated/stowage/v1/scheduler";
+import type { View, ViewedFrontier, ViewedSchedule } from "../../generated/stowage/v1/view";
+import { Shape } from "../charts/lines_chart";
+import { Card, figuresOf, type Located, located } from "../parts/figure";
+import { plain } from "../parts/names";
+import type { Go } from "../parts/route";
+import { type Column, Table } from "../parts/table";
+import { formatRate } from "../parts/units";
 import { BudgetChart, isFeasible } from "./budget_chart";
-import { Card, figuresOf, type Located, located } from "./figure";
-import { Shape } from "./lines_chart";
-import { plain } from "./names";
-import type { Go } from "./route";
-import { type Column, Table } from "./table";
-import { formatRate } from "./units";
 
 // Whether a schedule is a point's: of its budget, and of its solver and link where both are known.
 // A file's schedule names no solver, and is told by its makespan.

@@ -1,13 +1,13 @@
 // The chart of a schedule, its tools and its keys.
 import { useEffect, useRef } from "preact/hooks";
-import type { Chain } from "../generated/stowage/v1/model";
-import { readColors, useScheme } from "./colors";
+import type { Chain } from "../../generated/stowage/v1/model";
+import { readColors, useScheme } from "../charts/colors";
+import { namedOperation } from "../parts/names";
+import { formatBytes, formatSeconds } from "../parts/units";
 import { kLaneHeight, laneCount, lanesHeight, laneTop, type Marks } from "./lanes";
 import type { MemoryMarks } from "./memory_chart";
-import { namedOperation } from "./names";
 import { kLanes, type Step, type Timeline } from "./timeline";
 import { type Extent, TimelineChart, type Range } from "./timeline_chart";
-import { formatBytes, formatSeconds } from "./units";
 
 // Charts that move together.
 export class LinkedCharts {

@@ -1,10 +1,11 @@
 // The peak of each job on each device, a line for each device.
 import { useMemo } from "preact/hooks";
-import type { ViewedJob } from "../generated/stowage/v1/view";
+import type { ViewedJob } from "../../generated/stowage/v1/view";
+import { kByteSteps } from "../charts/axes";
+import { LinesChart, type LinesPlot, Shape } from "../charts/lines_chart";
+import { tickBytes } from "../parts/units";
 import { mostBytesOf } from "./jobs_chart";
 import { deviceName, shortJobName, verdictOn } from "./jobs_names";
-import { kByteSteps, LinesChart, type LinesPlot, Shape } from "./lines_chart";
-import { tickBytes } from "./units";
 
 const kCountSteps = [1, 2, 5, 10, 20, 50, 100];
 

@@ -1,6 +1,6 @@
 // Reads the status of the server that serves the page, again and again while somebody looks.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ServerStatus } from "../generated/stowage/v1/status";
+import type { ServerStatus } from "../../generated/stowage/v1/status";
 
 const kPeriod = 2000; // ms, from an answer to the next request
 const kPatience = 5000; // ms

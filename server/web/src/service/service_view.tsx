@@ -1,8 +1,9 @@
 // A server, live: what it does, how fast, for whom, and whether it is still there.
 import { useEffect, useState } from "preact/hooks";
-import type { ServerStatus } from "../generated/stowage/v1/status";
-import { Card, Figure, figuresOf } from "./figure";
-import { plain } from "./names";
+import type { ServerStatus } from "../../generated/stowage/v1/status";
+import { Card, Figure, figuresOf } from "../parts/figure";
+import { plain } from "../parts/names";
+import { formatDuration } from "../parts/units";
 import { ServiceCharts } from "./service_charts";
 import {
   Answers,
@@ -18,7 +19,6 @@ import {
   type Window,
 } from "./service_tables";
 import { useStatusWatch, type Watch } from "./status_watch";
-import { formatDuration } from "./units";
 
 function clock(time: Date): string {
   return time.toLocaleTimeString([], { hourCycle: "h23" });

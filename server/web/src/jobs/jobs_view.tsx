@@ -1,14 +1,14 @@
 // Jobs, such as one training in several batches: which devices each fits, what takes the memory,
 // and the plan behind a verdict.
 import { useEffect, useMemo } from "preact/hooks";
-import type { ViewedJob, ViewedVerdict } from "../generated/stowage/v1/view";
-import { Figure, ViewPath } from "./figure";
+import type { ViewedJob, ViewedVerdict } from "../../generated/stowage/v1/view";
+import { Figure, ViewPath } from "../parts/figure";
+import { type JobsRoute, jobsRouteText, useJobsRoute } from "../parts/route";
+import { ScheduleView } from "../schedule/schedule_view";
 import { MemoryBar, mostBytesOf, partNumbersOf } from "./jobs_chart";
 import { JobsLines } from "./jobs_lines";
 import { deviceName, devicesOf, jobName, verdictIndex } from "./jobs_names";
 import { PartsTable } from "./jobs_table";
-import { type JobsRoute, jobsRouteText, useJobsRoute } from "./route";
-import { ScheduleView } from "./schedule_view";
 
 type Go = (change: Partial<JobsRoute>) => void;
 

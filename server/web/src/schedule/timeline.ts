@@ -1,7 +1,7 @@
 // One schedule's operations with their times and memory, as arrays that charts draw from.
-import type { Operation, Operation_Kind } from "../generated/stowage/v1/model";
-import type { TimelineEntry } from "../generated/stowage/v1/scheduler";
-import type { OperationDetail, ViewedSchedule } from "../generated/stowage/v1/view";
+import type { Operation, Operation_Kind } from "../../generated/stowage/v1/model";
+import type { TimelineEntry } from "../../generated/stowage/v1/scheduler";
+import type { OperationDetail, ViewedSchedule } from "../../generated/stowage/v1/view";
 
 export const kLanes = ["compute", "to host", "to device"] as const;
 

@@ -1,10 +1,10 @@
 // The last minutes, as far as the page has seen them: calls, hit ratio, latency.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { readColors, useScheme } from "./colors";
-import { gutterOf, kMargin } from "./memory_chart";
+import { axisOf, gutterOf, kMargin } from "../charts/axes";
+import { readColors, useScheme } from "../charts/colors";
+import { formatPercent, formatPerSecond, formatSeconds, tickSeconds } from "../parts/units";
 import { kHistorySeconds, type Moment } from "./status_watch";
-import { formatPercent, formatPerSecond, formatSeconds, tickSeconds } from "./units";
 
 interface Line {
   key: Exclude<keyof Moment, "unixSeconds">;
@@ -35,12 +35,7 @@ function LineChart({ title, lines, history, most, tick }: ChartProps) {
   useEffect(() => {
     const element = root.current!;
     const colors = readColors();
-    const axis: uPlot.Axis = {
-      stroke: colors("muted"),
-      font: "11px system-ui, sans-serif",
-      grid: { stroke: colors("grid"), width: 1 },
-      ticks: { stroke: colors("grid"), size: 4 },
-    };
+    const axis = axisOf(colors);
     const size = () => ({ width: element.clientWidth, height: 150 });
     const made = new uPlot(
       {

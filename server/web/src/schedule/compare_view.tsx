@@ -1,16 +1,16 @@
 // Two schedules, one above the other on the same axes, and what differs: before and after, two
 // solvers, predicted and measured.
 import { useMemo, useState } from "preact/hooks";
-import type { Prediction } from "../generated/stowage/v1/scheduler";
-import type { View, ViewedSchedule } from "../generated/stowage/v1/view";
+import type { Prediction } from "../../generated/stowage/v1/scheduler";
+import type { View, ViewedSchedule } from "../../generated/stowage/v1/view";
+import { Figure } from "../parts/figure";
+import type { Go, Route } from "../parts/route";
+import { format, formatPercent, type Unit } from "../parts/units";
 import { OperationDetails } from "./details";
-import { Figure } from "./figure";
-import type { Go, Route } from "./route";
 import { Legend, marksOf, scheduleLabel } from "./schedule_view";
 import { kindsOf, type Step, timelineOf } from "./timeline";
 import type { Extent, Range } from "./timeline_chart";
 import { LinkedCharts, TimelineView } from "./timeline_view";
-import { format, formatPercent, type Unit } from "./units";
 
 // All figures are the better the smaller they are.
 function toneOf(before: number, after: number): string {

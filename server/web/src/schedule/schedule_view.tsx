@@ -1,11 +1,12 @@
 // One schedule: its figures, its memory and queues over time, its stages.
 import { useMemo, useState } from "preact/hooks";
-import type { SolveResponse } from "../generated/stowage/v1/scheduler";
-import type { View, ViewedSchedule } from "../generated/stowage/v1/view";
+import type { SolveResponse } from "../../generated/stowage/v1/scheduler";
+import type { View, ViewedSchedule } from "../../generated/stowage/v1/view";
+import { Card, Figure, figuresOf } from "../parts/figure";
+import { namedOperation, operationName, plain } from "../parts/names";
+import type { Go, Route } from "../parts/route";
+import { formatBytes, formatPercent } from "../parts/units";
 import { OperationDetails, PeakDetails, type Place, StageDetails, WaitDetails } from "./details";
-import { Card, Figure, figuresOf } from "./figure";
-import { namedOperation, operationName, plain } from "./names";
-import type { Go, Route } from "./route";
 import { fateOf, StageStrip } from "./stage_strip";
 import {
   kindsOf,
@@ -16,7 +17,6 @@ import {
   timelineOf,
 } from "./timeline";
 import { TimelineView } from "./timeline_view";
-import { formatBytes, formatPercent } from "./units";
 
 const kLimits: Record<string, string> = {
   HEURISTIC: "heuristic",

@@ -1,9 +1,10 @@
 // Makespans over memory budgets, a line for each solver and link.
 import { useMemo } from "preact/hooks";
-import type { FrontierPoint, FrontierResponse } from "../generated/stowage/v1/scheduler";
-import type { View } from "../generated/stowage/v1/view";
-import { kByteSteps, LinesChart, type LinesPlot } from "./lines_chart";
-import { tickBytes, tickSeconds } from "./units";
+import type { FrontierPoint, FrontierResponse } from "../../generated/stowage/v1/scheduler";
+import type { View } from "../../generated/stowage/v1/view";
+import { kByteSteps } from "../charts/axes";
+import { LinesChart, type LinesPlot } from "../charts/lines_chart";
+import { tickBytes, tickSeconds } from "../parts/units";
 
 export function isFeasible(point: FrontierPoint): boolean {
   return point.outcome !== "INFEASIBLE";

@@ -1,8 +1,8 @@
 // What is said about one operation, one stage, the peak and the waits.
-import type { Chain, Schedule } from "../generated/stowage/v1/model";
-import type { Explanation } from "../generated/stowage/v1/scheduler";
-import { figuresOf, located, Pair } from "./figure";
-import { holdingName, namedOperation, operationName, stageName } from "./names";
+import type { Chain, Schedule } from "../../generated/stowage/v1/model";
+import type { Explanation } from "../../generated/stowage/v1/scheduler";
+import { figuresOf, located, Pair } from "../parts/figure";
+import { holdingName, namedOperation, operationName, stageName } from "../parts/names";
 import { fateText } from "./stage_strip";
 import { bytesOf, kMemoryKinds, kMemoryNames, type Step, type Timeline } from "./timeline";
 

@@ -1,12 +1,12 @@
 // A job's memory on a device: what is there at the peak as a stacked bar, against what the device
 // has. Parts differ in pattern as well as in colour.
 import { useState } from "preact/hooks";
-import type { Component } from "../generated/stowage/v1/model";
-import type { ViewedJob, ViewedVerdict } from "../generated/stowage/v1/view";
-import { Figure } from "./figure";
-import { kColors } from "./lines_chart";
-import { plain } from "./names";
-import { formatBytes } from "./units";
+import type { Component } from "../../generated/stowage/v1/model";
+import type { ViewedJob, ViewedVerdict } from "../../generated/stowage/v1/view";
+import { kColors } from "../charts/lines_chart";
+import { Figure } from "../parts/figure";
+import { plain } from "../parts/names";
+import { formatBytes } from "../parts/units";
 
 const kPatterns = 6; // of jobs.css
 

@@ -1,7 +1,7 @@
 // A budget that is solved as it is moved.
 import { useState } from "preact/hooks";
+import { formatBytes } from "../parts/units";
 import type { Live } from "./live";
-import { formatBytes } from "./units";
 
 interface Props {
   live: Live;

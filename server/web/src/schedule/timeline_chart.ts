@@ -1,7 +1,8 @@
 // Memory above, queues below, on one time axis that can be zoomed and panned. Draws by itself while
 // it is moved, and tells its owner where it came to rest.
 import type uPlot from "uplot";
-import type { Colors } from "./colors";
+import { gutterOf, kMargin } from "../charts/axes";
+import type { Colors } from "../charts/colors";
 import {
   drawLanes,
   type Frame,
@@ -12,7 +13,7 @@ import {
   pixelOf,
   secondsOf,
 } from "./lanes";
-import { gutterOf, kMargin, makeMemoryChart, type MemoryMarks } from "./memory_chart";
+import { makeMemoryChart, type MemoryMarks } from "./memory_chart";
 import { type Step, stepAt, type Timeline } from "./timeline";
 
 export interface Range {

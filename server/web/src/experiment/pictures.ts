@@ -4,10 +4,11 @@ import type {
   ExperimentAnswer,
   ExperimentNetwork,
   ExperimentPoint,
-} from "../generated/stowage/v1/view";
-import { kByteSteps, type LinePoint, type LinesPlot } from "./lines_chart";
-import type { Quantity } from "./route";
-import { formatPercent, formatRate, tickBytes, tickRate, tickSeconds } from "./units";
+} from "../../generated/stowage/v1/view";
+import { kByteSteps } from "../charts/axes";
+import { type LinePoint, type LinesPlot } from "../charts/lines_chart";
+import type { Quantity } from "../parts/route";
+import { formatPercent, formatRate, tickBytes, tickRate, tickSeconds } from "../parts/units";
 
 interface Kind {
   title: string;

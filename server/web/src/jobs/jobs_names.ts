@@ -1,6 +1,6 @@
 // Names of jobs and devices, and which verdict is of which device.
-import type { ViewedJob, ViewedVerdict } from "../generated/stowage/v1/view";
-import { plain } from "./names";
+import type { ViewedJob, ViewedVerdict } from "../../generated/stowage/v1/view";
+import { plain } from "../parts/names";
 
 export function jobName(jobs: ViewedJob[], job: number): string {
   const { name } = jobs[job]!;

@@ -1,5 +1,5 @@
 // Draws the three queues: a box an operation, with its letter and stage where they fit.
-import type { Colors } from "./colors";
+import type { Colors } from "../charts/colors";
 import { kLanes, type Step, type Timeline } from "./timeline";
 
 export const kLaneHeight = 30;

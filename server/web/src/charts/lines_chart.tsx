@@ -2,8 +2,8 @@
 // points as well as in colour.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { axisOf, gutterOf, kMargin } from "./axes";
 import { type Colors, readColors, useScheme } from "./colors";
-import { gutterOf, kMargin } from "./memory_chart";
 
 // In a box of 12 by 12 around the origin: for canvas and SVG alike.
 const kShapes = [
@@ -141,12 +141,7 @@ export function LinesChart({ plot: shown, label, onChoose }: Props) {
     const element = root.current!;
     const colors = readColors();
     const { lines, bounds, xRange, yRange, xSteps, ySteps } = shown;
-    const axis: uPlot.Axis = {
-      stroke: colors("muted"),
-      font: "11px system-ui, sans-serif",
-      grid: { stroke: colors("grid"), width: 1 },
-      ticks: { stroke: colors("grid"), size: 4 },
-    };
+    const axis = axisOf(colors);
     const size = () => ({
       width: element.clientWidth,
       height: Math.min(Math.max(innerHeight * shown.height, 220), 520),
@@ -222,6 +217,3 @@ export function LinesChart({ plot: shown, label, onChoose }: Props) {
   }, [shown, scheme]);
   return <div class="lines-chart" ref={root} role="img" aria-label={label} />;
 }
-
-// Steps of an axis of bytes: its ticks are round.
-export const kByteSteps = Array.from({ length: 62 }, (_, i) => 2 ** i);

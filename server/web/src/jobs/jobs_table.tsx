@@ -1,11 +1,11 @@
 // What is in a device's memory at the peak of each job, in figures.
 import type { ComponentChildren } from "preact";
-import type { Component } from "../generated/stowage/v1/model";
-import type { ViewedJob, ViewedVerdict } from "../generated/stowage/v1/view";
-import { Figure } from "./figure";
+import type { Component } from "../../generated/stowage/v1/model";
+import type { ViewedJob, ViewedVerdict } from "../../generated/stowage/v1/view";
+import { Figure } from "../parts/figure";
+import { jobsRouteText } from "../parts/route";
 import { partKeys, partName, type PartNumbers, PartSwatch } from "./jobs_chart";
 import { deviceName, shortJobName, verdictIndex } from "./jobs_names";
-import { jobsRouteText } from "./route";
 
 const kPhases: Record<Component["phase"], string> = {
   STEP: "the whole step",

@@ -1,10 +1,10 @@
 // The stages in lines, as the command line prints them: what the first sweep leaves of each, how
 // often it is recomputed, and its mode. One of them can be selected.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Chain } from "../generated/stowage/v1/model";
-import type { StageFate } from "../generated/stowage/v1/scheduler";
-import { type Colors, readColors, useScheme } from "./colors";
-import { stageName } from "./names";
+import type { Chain } from "../../generated/stowage/v1/model";
+import type { StageFate } from "../../generated/stowage/v1/scheduler";
+import { type Colors, readColors, useScheme } from "../charts/colors";
+import { stageName } from "../parts/names";
 
 export type Fate = "saved" | "checkpoint" | "dropped" | "offloaded";
 const kLetters: Record<Fate, string> = {

@@ -1,15 +1,9 @@
 // The device's memory over time, stacked by what takes it, with the budget as a line.
 import uPlot from "uplot";
-import type { Colors } from "./colors";
+import { axisOf, gutterOf, kByteSteps, kMargin } from "../charts/axes";
+import type { Colors } from "../charts/colors";
+import { formatBytes, tickBytes, tickSeconds } from "../parts/units";
 import { kMemoryKinds, type Timeline } from "./timeline";
-import { formatBytes, tickBytes, tickSeconds } from "./units";
-
-export const kMargin = 16;
-
-// Left of the plots, where the axis has its labels.
-export function gutterOf(width: number): number {
-  return width < 480 ? 62 : 84;
-}
 
 export interface MemoryMarks {
   budget: number;
@@ -96,14 +90,7 @@ export function makeMemoryChart(
     points: { show: false },
   }));
   const top = Math.max(marks.budget, marks.peak?.bytes ?? 0, leastTop) * 1.12;
-  const axis: uPlot.Axis = {
-    stroke: colors("muted"),
-    grid: { stroke: colors("grid"), width: 1 },
-    ticks: { stroke: colors("grid"), size: 4 },
-    font: "11px system-ui, sans-serif",
-  };
-  // Powers of two, so that ticks are round in KiB, MiB and GiB.
-  const incrs = Array.from({ length: 62 }, (_, i) => 2 ** i);
+  const axis = axisOf(colors);
   return new uPlot(
     {
       ...size,
@@ -121,7 +108,7 @@ export function makeMemoryChart(
           ...axis,
           size: gutterOf(size.width),
           space: 40,
-          incrs,
+          incrs: kByteSteps,
           values: (_, values) => values.map(tickBytes),
         },
       ],

@@ -1,6 +1,6 @@
 // Schedules and budgets that `stowage view` solves while the page is open.
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { View, ViewedFrontier, ViewedSchedule } from "../generated/stowage/v1/view";
+import type { View, ViewedFrontier, ViewedSchedule } from "../../generated/stowage/v1/view";
 
 export interface Live {
   view: View; // what came with the page, and what was solved since

@@ -10,11 +10,11 @@ import type {
   ServerStatus,
   SolveProgress,
   StatusWindow,
-} from "../generated/stowage/v1/status";
-import { figuresOf, type Located, located } from "./figure";
-import { plain } from "./names";
-import { type Column, Table } from "./table";
-import { formatPercent, formatPerSecond } from "./units";
+} from "../../generated/stowage/v1/status";
+import { figuresOf, type Located, located } from "../parts/figure";
+import { plain } from "../parts/names";
+import { type Column, Table } from "../parts/table";
+import { formatPercent, formatPerSecond } from "../parts/units";
 
 // A window of the status, and its path.
 export interface Window {

@@ -6,12 +6,12 @@ import type {
   ExperimentAnswer,
   ExperimentNetwork,
   ExperimentPoint,
-} from "../generated/stowage/v1/view";
-import { Card, Figure } from "./figure";
-import { LinesChart, Shape } from "./lines_chart";
-import { plain } from "./names";
+} from "../../generated/stowage/v1/view";
+import { LinesChart, Shape } from "../charts/lines_chart";
+import { Card, Figure } from "../parts/figure";
+import { plain } from "../parts/names";
+import { experimentRouteText, type Quantity, useExperimentRoute } from "../parts/route";
 import { drawnOf, firstQuantity, kKinds, type Picture, picturesOf, quantitiesOf } from "./pictures";
-import { experimentRouteText, type Quantity, useExperimentRoute } from "./route";
 
 const kNav: Record<Quantity, string> = {
   memory: "By memory",

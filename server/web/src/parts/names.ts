@@ -1,6 +1,6 @@
 // Operations, stages and values as the command line names them.
-import type { Chain, Operation } from "../generated/stowage/v1/model";
-import type { Holding } from "../generated/stowage/v1/scheduler";
+import type { Chain, Operation } from "../../generated/stowage/v1/model";
+import type { Holding } from "../../generated/stowage/v1/scheduler";
 
 // A chain is data of others. What a reader could not see, or what reorders text, is written out;
 // a name that would fill the page is cut.
