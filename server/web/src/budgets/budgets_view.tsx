@@ -109,7 +109,7 @@ function remarksOf(view: View, frontier: FrontierResponse, point: FrontierPoint,
 function PointTable({ view, viewed, index, open }: FrontierProps & { open: Open }) {
   const frontier = viewed.frontier!;
   const columns: Column<FrontierPoint>[] = [
-    { head: "budget", class: "number", cell: (point) => <Budget point={point} open={open} /> },
+    { head: "budget", isNumber: true, cell: (point) => <Budget point={point} open={open} /> },
     ...kPredicted,
     { head: "", cell: ({ of }, i) => remarksOf(view, frontier, of, i) },
   ];

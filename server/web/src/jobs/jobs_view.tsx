@@ -2,7 +2,7 @@
 // and the plan behind a verdict.
 import { useEffect, useMemo } from "preact/hooks";
 import type { ViewedJob, ViewedVerdict } from "../../generated/stowage/v1/view";
-import { Figure, ViewPath } from "../parts/figure";
+import { Figure, figuresOf, ViewPath } from "../parts/figure";
 import { type JobsRoute, jobsRouteText, useJobsRoute } from "../parts/route";
 import { ScheduleView } from "../schedule/schedule_view";
 import { MemoryBar, mostBytesOf, partNumbersOf } from "./jobs_chart";
@@ -39,34 +39,23 @@ function JobSlider({ jobs, job, go }: { jobs: ViewedJob[]; job: number; go: Go }
 
 function VerdictText({ viewed, at }: { viewed: ViewedVerdict; at: string }) {
   const { verdict, plan } = viewed;
-  const least = verdict!.minimum_memory_bytes;
-  const overhead = plan?.schedules[0]?.answer?.prediction?.overhead;
+  const least = figuresOf(verdict, `${at}.verdict`)("minimum_memory_bytes", "bytes");
+  const prediction = plan?.schedules[0]?.answer?.prediction;
+  const predictionAt = `${at}.plan.schedules.0.answer.prediction`;
+  const overhead = figuresOf(prediction, predictionAt)("overhead", "excess");
   return (
     <span class={`verdict ${fits(viewed) ? "good" : "bad"}`}>
       {fits(viewed) ? "fits" : "does not fit"}
       {verdict!.fit === "FITS_WITH_PLAN" && " with a plan"}
-      {overhead !== undefined && (
-        <>
-          ,{" "}
-          <Figure
-            value={overhead}
-            unit="excess"
-            at={`${at}.plan.schedules.0.answer.prediction.overhead`}
-          />
-        </>
-      )}
-      {least !== undefined && (
-        <>
-          , <Figure value={least} unit="bytes" at={`${at}.verdict.minimum_memory_bytes`} /> at
-          least
-        </>
-      )}
+      {overhead && <>, {overhead}</>}
+      {least && <>, {least} at least</>}
     </span>
   );
 }
 
 function DeviceFigures({ viewed, at }: { viewed: ViewedVerdict; at: string }) {
-  const { device, step_seconds } = viewed;
+  const { device } = viewed;
+  const figure = figuresOf(viewed, at);
   return (
     <span class="muted">
       <Figure
@@ -74,14 +63,8 @@ function DeviceFigures({ viewed, at }: { viewed: ViewedVerdict; at: string }) {
         unit="bytes"
         at={`${at}.device.platform.memory_bytes`}
       />
-      {device!.price > 0 && (
-        <>
-          {" "}
-          for <Figure value={device!.price} unit="count" at={`${at}.device.price`} /> an hour
-        </>
-      )}
-      , <Figure value={step_seconds} unit="seconds" at={`${at}.step_seconds`} /> for the layers of a
-      step
+      {device!.price > 0 && <> for {figure("device.price", "count")} an hour</>}
+      , {figure("step_seconds", "seconds")} for the layers of a step
     </span>
   );
 }

@@ -20,26 +20,23 @@ interface NameColumn<Row> {
 interface CellColumn<Row> {
   head: string;
   cell: (row: Located<Row>, index: number) => ComponentChildren;
-  class?: string; // of the cells, and of the head
-  isRowHead?: boolean;
+  isNumber?: boolean; // stands at the right, as figures do
+  class?: string; // of the cells
 }
 
 export type Column<Row> = FigureColumn<Row> | NameColumn<Row> | CellColumn<Row>;
 
-function classOf<Row>(column: Column<Row>): string | undefined {
-  if ("path" in column) return "number";
-  return "cell" in column ? column.class : undefined;
+function isNumber<Row>(column: Column<Row>): boolean {
+  return "path" in column || ("cell" in column && column.isNumber === true);
 }
 
-function Cell<Row>({
-  column,
-  row,
-  index,
-}: {
+interface CellProps<Row> {
   column: Column<Row>;
   row: Located<Row>;
-  index: number;
-}) {
+  index: number; // of the row
+}
+
+function Cell<Row>({ column, row, index }: CellProps<Row>) {
   if ("name" in column) {
     return (
       <td>
@@ -51,41 +48,8 @@ function Cell<Row>({
     const figure = figuresOf(row.of, row.at)(column.path, column.unit);
     return <td class="number">{figure ?? column.none}</td>;
   }
-  const children = column.cell(row, index);
-  if (column.isRowHead) return <th scope="row">{children}</th>;
-  return <td class={column.class}>{children}</td>;
-}
-
-export function Heads<Row>({ columns }: { columns: Column<Row>[] }) {
-  return (
-    <>
-      {columns.map((column, i) =>
-        column.head === "" ? (
-          <td key={i} />
-        ) : (
-          <th key={i} class={classOf(column)}>
-            {column.head}
-          </th>
-        ),
-      )}
-    </>
-  );
-}
-
-interface CellsProps<Row> {
-  columns: Column<Row>[];
-  row: Located<Row>;
-  index: number; // of the row
-}
-
-export function Cells<Row>({ columns, row, index }: CellsProps<Row>) {
-  return (
-    <>
-      {columns.map((column, i) => (
-        <Cell key={i} column={column} row={row} index={index} />
-      ))}
-    </>
-  );
+  const classes = [column.isNumber && "number", column.class].filter(Boolean);
+  return <td class={classes.join(" ")}>{column.cell(row, index)}</td>;
 }
 
 interface Props<Row> {
@@ -95,17 +59,25 @@ interface Props<Row> {
 }
 
 export function Table<Row>({ columns, rows, rowClass }: Props<Row>) {
+  const head = (column: Column<Row>, i: number) =>
+    column.head === "" ? (
+      <td key={i} />
+    ) : (
+      <th key={i} class={isNumber(column) ? "number" : ""}>
+        {column.head}
+      </th>
+    );
   return (
     <table class="grid">
       <thead>
-        <tr>
-          <Heads columns={columns} />
-        </tr>
+        <tr>{columns.map(head)}</tr>
       </thead>
       <tbody>
-        {rows.map((row, i) => (
-          <tr key={row.at} class={rowClass?.(row, i)}>
-            <Cells columns={columns} row={row} index={i} />
+        {rows.map((row, index) => (
+          <tr key={row.at} class={rowClass?.(row, index)}>
+            {columns.map((column, i) => (
+              <Cell key={i} column={column} row={row} index={index} />
+            ))}
           </tr>
         ))}
       </tbody>

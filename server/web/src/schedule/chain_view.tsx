@@ -31,7 +31,8 @@ function measureOf({ head, path, unit }: (typeof kStageFigures)[number], stages:
   const most = stages.reduce((best, stage) => Math.max(best, Number(stage[path])), 0);
   const column: Column<Stage> = {
     head,
-    class: "number measure",
+    isNumber: true,
+    class: "measure",
     cell: ({ of, at }) => (
       <>
         {figuresOf(of, at)(path, unit)}
@@ -57,7 +58,7 @@ export function ChainView({ view, selected, go }: Props) {
   const columns: Column<Stage>[] = [
     {
       head: "stage",
-      class: "number",
+      isNumber: true,
       cell: (_, i) => (
         <button type="button" class="link" onClick={() => go({ stage: first + i + 1 })}>
           {first + i + 1}

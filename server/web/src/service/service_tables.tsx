@@ -66,7 +66,7 @@ const kRunning: Column<SolveProgress>[] = [
   { head: "for", path: "seconds", unit: "seconds" },
   {
     head: "done",
-    class: "number",
+    isNumber: true,
     cell: ({ of, at }) => (
       <>
         <progress max={1} value={of.fraction} aria-label={`progress of thread ${of.thread}`} />{" "}
@@ -106,7 +106,7 @@ export function Calls({ status, window, at }: { status: ServerStatus } & Window)
     { head: "method", name: "method" },
     {
       head: "open",
-      class: "number",
+      isNumber: true,
       cell: ({ of }) => <OpenCalls status={status} method={of.method} />,
     },
     rateColumn(window.seconds),
@@ -116,7 +116,8 @@ export function Calls({ status, window, at }: { status: ServerStatus } & Window)
     { head: "p99", path: "latency_seconds.p99", unit: "seconds", none: "–" },
     {
       head: "errors",
-      class: "number list",
+      isNumber: true,
+      class: "list",
       cell: (row) => <Errors errors={located(row.of.errors, `${row.at}.errors`)} />,
     },
   ];
@@ -128,7 +129,7 @@ export function Calls({ status, window, at }: { status: ServerStatus } & Window)
 function rateColumn<Row extends { calls: string }>(seconds: number): Column<Row> {
   return {
     head: "a second",
-    class: "number",
+    isNumber: true,
     cell: ({ of, at }) => <Rate count={Number(of.calls)} at={`${at}.calls`} seconds={seconds} />,
   };
 }
@@ -142,7 +143,7 @@ export function Answers({ window, at }: Window) {
     { head: "answers", path: "count", unit: "count" },
     {
       head: "share",
-      class: "number",
+      isNumber: true,
       cell: (row) => (
         <Share part={Number(row.of.count)} whole={whole} at={`${row.at}.count`} of={wholeAt} />
       ),
@@ -168,7 +169,7 @@ const kLookups: Column<CacheLookups>[] = [
   { head: "failed", path: "failed", unit: "count" },
   {
     head: "hit ratio",
-    class: "number",
+    isNumber: true,
     cell: ({ of: { hits, misses }, at }) => (
       <Share
         part={Number(hits)}
@@ -256,7 +257,7 @@ const kCaches: Column<CacheStatus>[] = [
   { head: "size", path: "bytes", unit: "bytes" },
   {
     head: "limit",
-    class: "number",
+    isNumber: true,
     cell: ({ of, at }) =>
       of.limit_bytes === "0" ? "–" : figuresOf(of, at)("limit_bytes", "bytes"),
   },
