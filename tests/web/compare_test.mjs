@@ -87,8 +87,8 @@ test("two schedules: their figures, what differs, and one time axis", async () =
     const charts = await page.$$(".chart");
     assert.equal(charts.length, 2);
     await charts[1].focus();
-    await page.keyboard.press("PageDown");
     const old = await range(page);
+    await page.keyboard.press("PageDown");
     await page.waitForFunction((text) => !location.hash.includes(text), old);
     (await drawn()).forEach((canvas, i) => assert.notEqual(canvas, before[i]));
 

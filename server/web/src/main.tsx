@@ -2,21 +2,21 @@
 import "uplot/dist/uPlot.min.css";
 import "./palette.css";
 import "./style.css";
-import "./jobs.css";
+import "./jobs/jobs.css";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import type { View } from "../generated/stowage/v1/view";
-import { BudgetSlider } from "./budget_slider";
-import { BudgetsView } from "./budgets_view";
-import { ChainView } from "./chain_view";
-import { CompareView } from "./compare_view";
-import { ExperimentView } from "./experiment_view";
-import { JobsView } from "./jobs_view";
-import { useLive } from "./live";
-import { chainName } from "./names";
-import { type Route, routeText, useRoute, type ViewName } from "./route";
-import { scheduleLabel, ScheduleView } from "./schedule_view";
-import { ServiceView } from "./service_view";
+import { BudgetSlider } from "./budgets/budget_slider";
+import { BudgetsView } from "./budgets/budgets_view";
+import { useLive } from "./budgets/live";
+import { ExperimentView } from "./experiment/experiment_view";
+import { JobsView } from "./jobs/jobs_view";
+import { chainName } from "./parts/names";
+import { type Route, routeText, useRoute, type ViewName } from "./parts/route";
+import { ChainView } from "./schedule/chain_view";
+import { CompareView } from "./schedule/compare_view";
+import { scheduleLabel, ScheduleView } from "./schedule/schedule_view";
+import { ServiceView } from "./service/service_view";
 
 const kTitles: Record<ViewName, string> = {
   schedule: "Schedule",
