@@ -475,12 +475,13 @@ def test_an_optimizer_changes_all_parameters_at_once():
 
 # --- The command ------------------------------------------------------------------------------
 
+# As many parameters as Llama 3.1 8B has, in fewer layers.
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
+    "hidden_size": 8192,
+    "intermediate_size": 28672,
+    "num_hidden_layers": 7,
+    "num_attention_heads": 64,
     "num_key_value_heads": 8,
     "vocab_size": 128256,
     "max_position_embeddings": 8192,

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import processes
 import pytest
 import torch
 import torch.distributed
@@ -210,7 +211,7 @@ def of_processes(tmp_path_factory) -> Callable[[int], dict[str, Any]]:
     @functools.cache
     def run(ranks: int) -> dict[str, Any]:
         folder = tmp_path_factory.mktemp("ranks")
-        torch.multiprocessing.spawn(run_all, (ranks, str(folder)), nprocs=ranks)
+        processes.run_all(ranks, run_all, ranks, str(folder))
         return json.loads((folder / "found.json").read_text())
 
     return run

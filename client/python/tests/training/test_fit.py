@@ -482,7 +482,7 @@ def _bytes_in_use() -> int:
 @both
 def test_no_memory_grows_over_a_thousand_steps(run: str) -> None:
     # A value is 64 KiB: one that was left in each step would be 64 MiB.
-    example = Example(models.blocks(width=64).model, torch.randn(256, 64))
+    example = Example(models.blocks(length=4, width=64).model, torch.randn(256, 64))
     _fit(example, run=run)
     for _ in range(50):
         loss_of(example.forward()).backward()

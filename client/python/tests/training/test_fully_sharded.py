@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import models
+import processes
 import pytest
 import torch
 import torch.distributed
@@ -361,7 +363,8 @@ def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
     return stowage.fit(example.model, example.sample, **arguments)
 
 
-def _failures(case: Case, mesh: DeviceMesh, rank: int) -> list[str]:
+def _failures(case: Case, mesh: DeviceMesh, rank: int, plans: str) -> list[str]:
+    """What is wrong under either budget, which share the profile in the folder `plans`."""
     torch.manual_seed(0)
     plain = _train_in_turn(case, case.make(mesh), rank)
     found = []
@@ -369,7 +372,7 @@ def _failures(case: Case, mesh: DeviceMesh, rank: int) -> list[str]:
         torch.manual_seed(0)
         example = case.make(mesh)
         torch.manual_seed(rank)
-        fitted = _fit(example, activations=budget)
+        fitted = _fit(example, activations=budget, plan_cache=plans)
         gradients = [n for n, p in example.model.named_parameters() if p.grad is not None]
         if gradients:
             found.append(f"{budget}: {gradients[0]} has a gradient")
@@ -423,7 +426,7 @@ def _run_all(rank: int, size: int, folder: str) -> None:
             names = ("replicate", "shard")[-len(case.shape) :]
             mesh = init_device_mesh("cpu", case.shape, mesh_dim_names=names)
             try:
-                found[name] = _failures(case, mesh, rank)
+                found[name] = _failures(case, mesh, rank, f"{folder}/{name}")
             except Exception:
                 found[name] = [traceback.format_exc()]
                 break  # the others may wait elsewhere
@@ -444,20 +447,24 @@ def _begin(rank: int, size: int, folder: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, list[str]]]]:
-    """By number of processes, process and case. The processes start once."""
-    found = {}
-    for size in (2, 4):
+def failures(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[int], list[dict[str, list[str]]]]:
+    """Of so many processes, by process and case. The processes start once."""
+
+    @functools.cache
+    def run(size: int) -> list[dict[str, list[str]]]:
         folder = tmp_path_factory.mktemp("sharded")
-        torch.multiprocessing.spawn(_run_all, (size, str(folder)), nprocs=size)
-        found[size] = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(size)]
-    return found
+        processes.run_all(size, _run_all, size, str(folder))
+        return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(size)]
+
+    return run
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_trains_as_without(name: str, failures: Any) -> None:
     size = torch.Size(CASES[name].shape).numel()
-    assert [of_process.get(name, ["did not run"]) for of_process in failures[size]] == [[]] * size
+    assert [of_process.get(name, ["did not run"]) for of_process in failures(size)] == [[]] * size
 
 
 def _fails(output: Any) -> Tensor:
@@ -602,8 +609,7 @@ def _on_other_sizes(rank: int, mesh: DeviceMesh) -> Any:
     return seen[:2] == seen[2:]
 
 
-def _from_a_cache(rank: int, mesh: DeviceMesh) -> Any:
-    folder = os.environ["STOWAGE_TEST_PLANS"]
+def _from_a_cache(folder: str, rank: int, mesh: DeviceMesh) -> Any:
     sources = []
     for _ in range(2):
         example = _shard()(mesh)
@@ -627,10 +633,7 @@ def _run_one(rank: int, folder: str, run: Callable[[int, DeviceMesh], Any]) -> N
 
 def _results(folder: pathlib.Path, run: Callable[[int, DeviceMesh], Any]) -> list[Any]:
     """By process; None: it was killed."""
-    processes = torch.multiprocessing.start_processes(
-        _run_one, (str(folder), run), nprocs=2, join=False, start_method="spawn"
-    ).processes
-    for process in processes:
+    for process in processes.start(2, _run_one, str(folder), run).processes:
         process.join()
     files = [folder / f"{rank}.json" for rank in range(2)]
     return [json.loads(file.read_text()) if file.exists() else None for file in files]
@@ -699,11 +702,7 @@ def test_tensor_parallel_processes_run_one_plan_for_other_sizes(tmp_path: pathli
     assert _results(tmp_path, _on_other_sizes_in_parallel) == [True, True]
 
 
-def test_the_first_process_keeps_the_profile(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plans = tmp_path / "plans"
-    monkeypatch.setenv("STOWAGE_TEST_PLANS", str(plans))
-    first, second = _results(tmp_path, _from_a_cache)
+def test_the_first_process_keeps_the_profile(tmp_path: pathlib.Path) -> None:
+    first, second = _results(tmp_path, functools.partial(_from_a_cache, str(tmp_path / "plans")))
     assert first == second
     assert first[1] == "plan file"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import models
+import processes
 import pytest
 import torch
 import torch.distributed
@@ -474,7 +475,7 @@ def _run_all(rank: int, folder: str) -> None:
 def failures(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[str]]]:
     """By process and case. The processes, whose start takes the most time, start once."""
     folder = tmp_path_factory.mktemp("sharded")
-    torch.multiprocessing.spawn(_run_all, (str(folder),), nprocs=_PROCESSES)
+    processes.run_all(_PROCESSES, _run_all, str(folder))
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(_PROCESSES)]
 
 

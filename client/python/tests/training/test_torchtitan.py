@@ -12,6 +12,7 @@ import pathlib
 import traceback
 from typing import Any
 
+import processes
 import pytest
 import torch
 import torch.distributed
@@ -31,7 +32,7 @@ _TOKENS = 64
 _IDS = 2048
 # By kind: degrees of data and tensor parallelism, torchtitan's backend, and steps.
 CASES = {
-    "sharded": (2, 1, "spmd_types", 30),
+    "sharded": (2, 1, "spmd_types", 10),
     "tensor parallel": (1, 2, "partial_dtensor", 10),
     "both": (2, 2, "spmd_types", 5),
 }
@@ -124,7 +125,7 @@ def _run(rank: int, size: int, folder: str, case: str) -> None:
 def test_trains_as_without(case: str, tmp_path: pathlib.Path) -> None:
     shards, parts, *_ = CASES[case]
     size = shards * parts
-    torch.multiprocessing.spawn(_run, (size, str(tmp_path), case), nprocs=size)
+    processes.run_all(size, _run, size, str(tmp_path), case)
     for rank in range(size):
         result = json.loads((tmp_path / f"{rank}.json").read_text())
         assert isinstance(result, list), result

@@ -104,20 +104,16 @@ def test_a_step_with_the_plan_takes_what_the_gpu_has(name):
 def test_each_verdict_begins_where_the_other_ends():
     example = make("llama")
     plain = estimate(example.model, example.sample)
-    found = estimate(example.model, example.sample, *(plain.peak_bytes - more for more in (0, 1)))
-    assert [one.outcome for one in found.verdicts] == [FITS, WITH_A_PLAN]
-    assert found.verdicts[0].answer is None
-    little = fixed_of(plain) + 1
-    (refused,) = estimate(example.model, example.sample, little).verdicts
-    assert refused.outcome == DOES_NOT
-    assert refused.least_bytes > little
-    least = refused.least_bytes
-    found = estimate(example.model, example.sample, least, int(0.95 * least))
-    assert [one.outcome for one in found.verdicts] == [WITH_A_PLAN, DOES_NOT]
-    slower = [one.slowdown for one in estimate(
-        example.model, example.sample, least, (least + plain.peak_bytes) // 2
-    ).verdicts]  # fmt: skip
-    assert slower[0] >= slower[1]
+    peak, little = plain.peak_bytes, fixed_of(plain) + 1
+    found = estimate(example.model, example.sample, peak, peak - 1, little).verdicts
+    assert [one.outcome for one in found] == [FITS, WITH_A_PLAN, DOES_NOT]
+    assert found[0].answer is None
+    least = found[2].least_bytes
+    assert least > little
+    sizes = least, int(0.95 * least), (least + peak) // 2
+    found = estimate(example.model, example.sample, *sizes).verdicts
+    assert [one.outcome for one in found] == [WITH_A_PLAN, DOES_NOT, WITH_A_PLAN]
+    assert found[0].slowdown >= found[2].slowdown
 
 
 def test_what_no_plan_changes_is_named():
@@ -361,13 +357,16 @@ def test_where_no_batch_fits_it_is_said():
 
 
 @pytest.mark.parametrize(
-    ("layers", "gpus", "code"),
-    [(4, ["T4"], 0), (8, ["T4"], 3), (8, ["T4", "L40S"], 0), (64, ["T4", "L4"], 2)],
+    ("layers", "width", "gpus", "code"),
+    [
+        *((4, 2048, ["T4"], 0), (8, 2048, ["T4"], 3), (8, 2048, ["T4", "L40S"], 0)),
+        (7, 6144, ["T4", "L4"], 2),
+    ],
 )
-def test_the_exit_code_is_the_best_verdict(layers, gpus, code, tmp_path, capsys):
+def test_the_exit_code_is_the_best_verdict(layers, width, gpus, code, tmp_path, capsys):
     path = tmp_path / "config.json"
-    config = {"architectures": ["GPT2LMHeadModel"], "n_layer": layers, "n_embd": 2048, "n_head": 16,
-              "vocab_size": 1000, "n_positions": 1024}  # fmt: skip
+    config = {"architectures": ["GPT2LMHeadModel"], "n_layer": layers, "n_embd": width,
+              "n_head": 16, "vocab_size": 1000, "n_positions": 1024}  # fmt: skip
     path.write_text(json.dumps(config))
     named = [argument for gpu in gpus for argument in ("--gpu", gpu)]
     arguments = ["--config", str(path), "--batch", "8", "--length", "1024", *named]
@@ -386,7 +385,7 @@ def test_the_largest_batch_is_printed(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "samples/s  on T4" in printed
     assert math.isfinite(float(printed.splitlines()[1].split()[3]))
-    path.write_text(json.dumps({**config, "n_layer": 64}))
+    path.write_text(json.dumps({**config, "n_layer": 7, "n_embd": 6144}))
     assert main([*arguments, "--gpu", "T4"]) == 2
     assert "no batch fits: with 1, T4: 13.55 GiB" in capsys.readouterr().err
     assert main([*arguments, "--gpu", "T4", "--gpu", "L4"]) == 1
