@@ -69,14 +69,13 @@ from stowage.model import (
     Stage,
 )
 from stowage.simulation import Simulation, TimelineEntry
+from stowage.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from stowage.client import Client
     from stowage.events import Improved, Queued, Repeated, Running
     from stowage.planner import Planned, PlanSource, plan
     from stowage.torch import fit, report, unfit
-
-__version__ = "0.1.0"
 
 # What is imported on first use, from modules that need an extra or PyTorch.
 _LAZY = {

@@ -12,8 +12,9 @@ a budget), `program` and `executor` (a schedule in the model's own autograd grap
 """
 
 from stowage.errors import BudgetError, NotAChainError
-from stowage.torch.fitting import Fitted, fit, unfit
-from stowage.torch.reporting import LayerReport, Report, SizeReport, report
+from stowage.torch.fitted import Fitted, LayerReport, unfit
+from stowage.torch.fitting import fit
+from stowage.torch.reporting import Report, SizeReport, report
 
 __all__ = [
     "BudgetError",

@@ -14,8 +14,9 @@ from torch import Tensor
 from stowage.torch.discover import refuse_caches
 from stowage.torch.kept_results import Way
 from stowage.torch.stage import Call, Stage
+from stowage.torch.storages import Held, Saved
 from stowage.torch.structure import take_tensors
-from stowage.torch.values import Held, Saved, Value
+from stowage.torch.values import Value
 
 _NO_BACKWARD = -1  # torch's number of a graph task where none runs
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from stowage.errors import BudgetError, InvalidRequestError
 from stowage.local import parse_bytes
 from stowage.torch.sharding import part_of
-from stowage.torch.values import parts_of, storage_key
+from stowage.torch.storages import parts_of, storage_key
 
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*")
 

@@ -21,9 +21,10 @@ from stowage.torch.kept_results import KeptResults, Way
 from stowage.torch.program import Program, Step
 from stowage.torch.saved_tensors import FirstRun
 from stowage.torch.stage import Call, Stage, input_slots
+from stowage.torch.storages import InputView, Saved, is_alias, tensor_of
 from stowage.torch.structure import take_tensors, tensors_of
 from stowage.torch.transfers import Transfers
-from stowage.torch.values import InputView, Saved, Value, is_alias, tensor_of
+from stowage.torch.values import Value
 
 
 class Observed(NamedTuple):

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from stowage.torch.replay import RandomStates
 from stowage.torch.saved_tensors import ReplayRun
-from stowage.torch.values import Held, storage_key, tensor_of
+from stowage.torch.storages import Held, storage_key, tensor_of
 
 # Called by what looks at a run, too, so they have no number.
 _IGNORED = frozenset({torch.ops.aten.detach.default, torch.ops.prim.device.default})

@@ -24,7 +24,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import stowage
 from stowage.errors import StowageError
 from stowage.local import memory_range
 from stowage.model import Chain, SaveOption
@@ -35,6 +34,7 @@ from stowage.torch.profiler import Profile
 from stowage.torch.stage import Stage
 from stowage.torch.switches import configs_of
 from stowage.torch.workload import Workload
+from stowage.version import __version__
 
 _log = logging.getLogger("stowage")
 _FORMAT = 3
@@ -129,7 +129,7 @@ def _of_torch(work: Workload) -> dict[str, Any]:
     kind = device.type
     name = torch.cuda.get_device_name(device) if kind == "cuda" else ""
     return {
-        "stowage": stowage.__version__,
+        "stowage": __version__,
         "torch": torch.__version__,
         "processes": work.ranks.count,
         "device": [kind, name, torch.get_num_threads() if kind == "cpu" else 0],

@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 
 from stowage.torch.kept_results import Mode, Way, has_no_number
 from stowage.torch.saved_tensors import INPUT, Note
-from stowage.torch.values import has_plain_storage, storage_key
+from stowage.torch.storages import has_plain_storage, storage_key
 from stowage.torch.walk import Arguments, Drops
 from stowage.torch.workload import Workload
 

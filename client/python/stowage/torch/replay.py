@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from stowage.torch.attributes import SIMPLE, Attributes, Read, changed
-from stowage.torch.values import (
+from stowage.torch.storages import (
     arrived,
     has_plain_storage,
     held_by,

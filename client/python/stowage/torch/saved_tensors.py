@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from stowage.torch.values import (
+from stowage.torch.storages import (
     PLAIN_TYPES,
     Held,
     InputView,

@@ -23,8 +23,8 @@ from stowage.torch.gathers import made_gradients
 from stowage.torch.meter import Span
 from stowage.torch.overheads import Overheads
 from stowage.torch.stage_bytes import Bytes
+from stowage.torch.storages import reference_to, storage_keys
 from stowage.torch.structure import put_tensors
-from stowage.torch.values import reference_to, storage_keys
 from stowage.torch.walk import Arguments, distinct
 
 _LOSS = "loss backward"

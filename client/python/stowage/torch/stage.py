@@ -14,8 +14,9 @@ from stowage.torch.kept_results import HandOn, Keep, KeptResults, Way
 from stowage.torch.replay import Context, Replay, Snapshot
 from stowage.torch.saved_tensors import Complete, FirstRun, Holder, Note, ReplayRun
 from stowage.torch.sharding import is_fully_sharded
+from stowage.torch.storages import Saved, storage_keys
 from stowage.torch.structure import put_tensors, tensors_of
-from stowage.torch.values import Saved, Value, storage_keys
+from stowage.torch.values import Value
 
 
 class Stage:

@@ -27,8 +27,8 @@ from stowage.torch.replay import same_content
 from stowage.torch.saved_tensors import Note, OtherRunError
 from stowage.torch.sharding import part_of
 from stowage.torch.stage import Call
+from stowage.torch.storages import reference_to, storage_keys, storage_of
 from stowage.torch.structure import tensors_of
-from stowage.torch.values import reference_to, storage_keys, storage_of
 from stowage.torch.walk import Arguments, Walk, distinct
 
 

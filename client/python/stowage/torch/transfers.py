@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from stowage.torch.values import Block
+from stowage.torch.storages import Block
 
 
 class Transfers(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -20,15 +19,13 @@ from stowage.torch.comparison import (
     sums_of,
     why_not_compared,
 )
+from stowage.torch.fitted import Fitted
 from stowage.torch.model_state import same_state, unchanged
 from stowage.torch.planning import infeasible
 from stowage.torch.profile_file import ProfileFile
 from stowage.torch.profiler import Profile
 from stowage.torch.ranks import Ranks
 from stowage.torch.workload import Workload, metered_step, seconds_of_step
-
-if TYPE_CHECKING:
-    from stowage.torch.fitting import Fitted
 
 # By more than what is predicted of a profile that was just measured.
 _PEAKS_DIFFER = 0.05

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from stowage.errors import NotAChainError
 from stowage.torch.sharding import casts_output, is_fully_sharded
+from stowage.torch.storages import is_alias, parts_of, reference_to, storage_keys, version_of
 from stowage.torch.structure import tensors_of
-from stowage.torch.values import is_alias, parts_of, reference_to, storage_keys, version_of
 
 
 @dataclass(slots=True, eq=False)

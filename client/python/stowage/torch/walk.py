@@ -19,8 +19,8 @@ from stowage.torch.replay import Context, Snapshot
 from stowage.torch.saved_tensors import FirstRun, Note
 from stowage.torch.sharding import part_of
 from stowage.torch.stage import Call, Stage, input_slots
+from stowage.torch.storages import is_alias, parts_of, storage_key
 from stowage.torch.structure import put_tensors, take_tensors
-from stowage.torch.values import is_alias, parts_of, storage_key
 from stowage.torch.workload import Progress, Workload
 
 

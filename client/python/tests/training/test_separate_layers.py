@@ -16,7 +16,7 @@ from models import Example, differences, train
 from torch import Tensor, nn
 
 import stowage
-from stowage.torch import NotAChainError, fitting
+from stowage.torch import Fitted, NotAChainError
 from stowage.torch.installation import LayerForward
 from stowage.torch.workload import Workload, metered_step
 
@@ -25,13 +25,13 @@ def _numbers(*shape: int) -> Tensor:
     return torch.randn(shape, generator=generator(6))
 
 
-def _fit(example: Example, activations: Any = "0%", **options: Any) -> fitting.Fitted:
+def _fit(example: Example, activations: Any = "0%", **options: Any) -> Fitted:
     return stowage.fit(
         example.model, example.sample, activations=activations, verbose=False, **options
     )
 
 
-def _names(fitted: fitting.Fitted) -> list[str]:
+def _names(fitted: Fitted) -> list[str]:
     return [stage.name for stage in fitted.coordinator.stages]
 
 

@@ -21,8 +21,9 @@ import stowage
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.program import Program, Step
 from stowage.torch.stage import Stage
+from stowage.torch.storages import Block
 from stowage.torch.transfers import CudaTransfers, pieces_of, transfers_for
-from stowage.torch.values import Block, Value
+from stowage.torch.values import Value
 
 on_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="needs STOWAGE_TEST_DEVICE=cuda")
 

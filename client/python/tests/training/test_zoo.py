@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import stowage
-from stowage.torch import fitting
+from stowage.torch import Fitted
 from stowage.torch.switches import Caches, without_skipping
 from stowage.torch.workload import Workload, metered_step
 
@@ -87,7 +87,7 @@ def _loss_of(output: Any) -> Tensor:
     return loss
 
 
-def _found(fitted: fitting.Fitted) -> str:
+def _found(fitted: Fitted) -> str:
     """The layers as in `_LAYERS`: # for numbers, and how many there are."""
     names = [stage.name for stage in fitted.coordinator.stages]
     counts = Counter(re.sub(r"\d+", "#", name) for name in names)
@@ -96,7 +96,7 @@ def _found(fitted: fitting.Fitted) -> str:
     return f"{'chain' if is_chain else 'apart'}: {layers}"
 
 
-def _fit(example: Example, budget: int | str, **more: Any) -> fitting.Fitted:
+def _fit(example: Example, budget: int | str, **more: Any) -> Fitted:
     return stowage.fit(
         example.model, example.sample, activations=budget, loss=_loss_of, verbose=False, **more
     )
