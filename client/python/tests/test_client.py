@@ -37,11 +37,11 @@ from stowage import (
     Running,
     SolveOptions,
     Source,
-    connection,
 )
-from stowage.connection import Connection, proxy_of
-from stowage.credentials import Credentials
 from stowage.errors import InfeasibleError, InvalidRequestError
+from stowage.remote import connection
+from stowage.remote.connection import Connection, proxy_of
+from stowage.remote.credentials import Credentials
 
 LINKED = Platform(offload_bytes_per_second=12e9, half_duplex=True)
 # With slow_chain(1000): seconds.

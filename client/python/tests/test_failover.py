@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support import rule_cases
 
-from stowage.failover import (
+from stowage.remote.failover import (
     DEADLINE_EXCEEDED,
     RESOURCE_EXHAUSTED,
     UNAVAILABLE,

@@ -10,8 +10,9 @@ import grpc
 import pytest
 from support import DATA, PROGRAMS, chain_of
 
-from stowage import Chain, Client, InvalidRequestError, Platform, SolveOptions, proto
-from stowage.routing_key import HEADER, routing_key
+from stowage import Chain, Client, InvalidRequestError, Platform, SolveOptions
+from stowage.remote.routing_key import HEADER, routing_key
+from stowage.serialization import proto
 
 
 class Keys(grpc.GenericRpcHandler):

@@ -19,8 +19,8 @@ from torch._subclasses.fake_tensor import (
 )
 
 from stowage.errors import StowageError
-from stowage.estimates.gpu_choices import GpuChoices, as_on_a_gpu
-from stowage.estimates.gpus import Gpu
+from stowage.estimates.hardware.gpu_choices import GpuChoices, as_on_a_gpu
+from stowage.estimates.hardware.gpus import Gpu
 from stowage.estimates.layer_profile import LayerProfile, layer_profile, plain_step
 from stowage.estimates.live_bytes import ACTIVATIONS, LiveBytes, bytes_of
 from stowage.estimates.places import Places

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from stowage.answer import Answer
 from stowage.errors import InfeasibleError
-from stowage.estimates.gpus import Gpu
+from stowage.estimates.hardware.gpus import Gpu
 from stowage.estimates.layer_profile import LayerProfile
 from stowage.model import Chain, Platform
 from stowage.native import format_bytes, format_seconds

@@ -21,7 +21,7 @@ from zoo import make
 import stowage
 from stowage.estimates import Estimate, Gpu, Verdict
 from stowage.estimates.__main__ import main
-from stowage.estimates.gpus import gpu_of
+from stowage.estimates.hardware.gpus import gpu_of
 from stowage.torch.wishes import loss_of
 
 FITS, WITH_A_PLAN, DOES_NOT = "fits", "fits with a plan", "does not fit"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stowage import native
-from stowage.codec import FieldSpec, Kind, Message, spec_of
 from stowage.errors import invalid
+from stowage.serialization.codec import FieldSpec, Kind, Message, spec_of
 
 
 def write(message: Message) -> str:

@@ -14,12 +14,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stowage import proto
-from stowage.credentials import Credentials
 from stowage.errors import FieldViolation, MissingExtraError
-from stowage.failover import DEADLINE_EXCEEDED, UNAVAILABLE, CallError, Cause, Obstacle
-from stowage.grpc_text import GrpcText
-from stowage.routing_key import HEADER, KEYED_METHODS, routing_key
+from stowage.remote.credentials import Credentials
+from stowage.remote.failover import DEADLINE_EXCEEDED, UNAVAILABLE, CallError, Cause, Obstacle
+from stowage.remote.grpc_text import GrpcText
+from stowage.remote.routing_key import HEADER, KEYED_METHODS, routing_key
+from stowage.serialization import proto
 
 try:
     import grpc

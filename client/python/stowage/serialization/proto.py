@@ -12,8 +12,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from stowage.codec import FieldSpec, Kind, Message, spec_of
 from stowage.errors import DataLossError, MissingExtraError
+from stowage.serialization.codec import FieldSpec, Kind, Message, spec_of
 
 try:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -24,7 +24,7 @@ except ImportError as missing:
 
 M = TypeVar("M", bound=Message)
 
-_DESCRIPTORS = pathlib.Path(__file__).parent / "_proto" / "descriptors.binpb"
+_DESCRIPTORS = pathlib.Path(__file__).parents[1] / "_proto" / "descriptors.binpb"
 
 
 @functools.cache
@@ -69,7 +69,7 @@ def from_message(message: Any, wanted: type[M]) -> M:
 
 
 def _fill(values: Message, message: Any, path: str) -> None:
-    from stowage.json_reader import scalar
+    from stowage.serialization.json_reader import scalar
 
     for spec in spec_of(type(values)):
         value = getattr(values, spec.name)

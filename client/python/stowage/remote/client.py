@@ -9,11 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from stowage import proto
 from stowage.answer import Answer, Frontier, SolverDescription
-from stowage.codec import Message
-from stowage.connection import CONNECT_SECONDS, Connection, remedy
-from stowage.credentials import Credentials, PathLike, read_credentials
 from stowage.errors import (
     BusyError,
     InternalError,
@@ -23,13 +19,17 @@ from stowage.errors import (
     from_status,
     invalid,
 )
-from stowage.events import Event, Improved, Queued, Repeated, Running
 from stowage.exports import Export, export_of, layers_text, solved_for
-from stowage.failover import UNAVAILABLE, CallError, Failover, is_retryable, was_not_sent
 from stowage.job import AdmitRequest, AdmitResponse, Device, Job, Verdict
 from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, with_memory
 from stowage.model import Chain, Platform, Schedule, SolveOptions
+from stowage.remote.connection import CONNECT_SECONDS, Connection, remedy
+from stowage.remote.credentials import Credentials, PathLike, read_credentials
+from stowage.remote.events import Event, Improved, Queued, Repeated, Running
+from stowage.remote.failover import UNAVAILABLE, CallError, Failover, is_retryable, was_not_sent
 from stowage.request import ExecutionReport, FrontierRequest, SimulateRequest, SolveRequest
+from stowage.serialization import proto
+from stowage.serialization.codec import Message
 from stowage.simulation import Simulation
 
 M = TypeVar("M", bound=Message)

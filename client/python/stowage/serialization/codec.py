@@ -49,7 +49,7 @@ class Message:
         Raises:
             InvalidRequestError: A field has a value of another type.
         """
-        from stowage.json_writer import write
+        from stowage.serialization.json_writer import write
 
         return write(self)
 
@@ -62,7 +62,7 @@ class Message:
             InvalidRequestError: Names the field, as in "chain.stages[3].forward_secnds: unknown
                 field".
         """
-        from stowage.json_reader import parse
+        from stowage.serialization.json_reader import parse
 
         return parse(cls, text)
 
@@ -86,7 +86,7 @@ class Message:
         Raises:
             InvalidRequestError: Names the field.
         """
-        from stowage.json_reader import read
+        from stowage.serialization.json_reader import read
 
         return read(cls, values, cls.root)
 

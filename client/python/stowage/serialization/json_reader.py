@@ -10,8 +10,15 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from stowage import native
-from stowage.codec import FieldSpec, Kind, Message, has_half_pair, spec_of, specs_by_name
 from stowage.errors import InvalidRequestError, invalid
+from stowage.serialization.codec import (
+    FieldSpec,
+    Kind,
+    Message,
+    has_half_pair,
+    spec_of,
+    specs_by_name,
+)
 
 M = TypeVar("M", bound=Message)
 
