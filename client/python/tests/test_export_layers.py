@@ -67,7 +67,7 @@ def gradients_and_peak(model, *inputs) -> tuple[list[object], int]:
     """Of a step."""
     import torch
 
-    from stowage.torch.meter import MemoryMeter
+    from stowage.torch.measuring.meter import MemoryMeter
 
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)

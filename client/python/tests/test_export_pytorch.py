@@ -64,7 +64,7 @@ def make_blocks():
 def test_pytorch_gradients_are_plain_trainings_and_the_peak_is_as_predicted(memory):
     import torch
 
-    from stowage.torch.meter import MemoryMeter
+    from stowage.torch.measuring.meter import MemoryMeter
 
     exported = export("pytorch", blocks_chain(), memory_of(memory))
     module = module_of(exported)
@@ -173,7 +173,7 @@ def decoder_chain() -> Chain:
 def test_pytorch_keeps_the_operators_of_every_way_that_fit_finds(decoder_chain):
     import torch
 
-    from stowage.torch.meter import MemoryMeter
+    from stowage.torch.measuring.meter import MemoryMeter
 
     def step(forward) -> tuple[list[torch.Tensor], int]:
         blocks = make_decoder_blocks()

@@ -17,8 +17,8 @@ from torch.utils.flop_counter import flop_registry
 
 from stowage.estimates.hardware.gpus import Gpu
 from stowage.estimates.live_bytes import LiveBytes
-from stowage.torch.meter import MemoryMeter, Span, without_collecting
-from stowage.torch.workload import Clock, Workload
+from stowage.torch.measuring.meter import MemoryMeter, Span, without_collecting
+from stowage.torch.measuring.workload import Clock, Workload
 
 # What kernels reach of what the maker states.
 _OF_PRODUCTS = 0.7

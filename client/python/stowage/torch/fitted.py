@@ -11,12 +11,12 @@ from stowage.answer import Answer, FirstSweep, StageFate
 from stowage.errors import StowageError
 from stowage.model import Platform
 from stowage.native import format_bytes
-from stowage.torch.budget import MemoryUse
-from stowage.torch.coordinator import Coordinator, SeparateLayers
-from stowage.torch.profiler import Profile
-from stowage.torch.route import Route
-from stowage.torch.switches import Caches
-from stowage.torch.wrapping import unwrapped
+from stowage.torch.choosing.budget import MemoryUse
+from stowage.torch.choosing.route import Route
+from stowage.torch.distributed.wrapping import unwrapped
+from stowage.torch.execution.coordinator import Coordinator, SeparateLayers
+from stowage.torch.layers.switches import Caches
+from stowage.torch.profiling.profiler import Profile
 
 
 @dataclass(slots=True)

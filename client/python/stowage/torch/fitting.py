@@ -16,31 +16,19 @@ from stowage.errors import InfeasibleError, NotAChainError, StowageError
 from stowage.local import solve
 from stowage.model import Chain, Platform, Schedule
 from stowage.planner import plan
-from stowage.torch.budget import memory_use
-from stowage.torch.collectives import without_collectives
-from stowage.torch.common_profile import common_profile
-from stowage.torch.coordinator import Coordinator, SeparateLayers
-from stowage.torch.discover import Layers, find_layers
-from stowage.torch.fitted import Fitted, remember, unfit, unfit_parts
-from stowage.torch.graph_leaves import leaves_of
-from stowage.torch.link import measure_link
-from stowage.torch.model_state import refuse_lazy, unchanged
-from stowage.torch.other_sizes import OtherSizes
-from stowage.torch.planning import (
+from stowage.torch.choosing.budget import memory_use
+from stowage.torch.choosing.link import measure_link
+from stowage.torch.choosing.planning import (
     Solving,
     budget_of,
     find_plan,
     find_unproven,
     predicted_peak,
 )
-from stowage.torch.policies import policies_of
-from stowage.torch.profile_file import ProfileFile
-from stowage.torch.profiler import Profile, Profiler
-from stowage.torch.program import Program, everything_stored
-from stowage.torch.progress import progress_bar
-from stowage.torch.ranks import Ranks
-from stowage.torch.route import IN_TURN_SOLVER, Route
-from stowage.torch.sharding import (
+from stowage.torch.choosing.route import IN_TURN_SOLVER, Route
+from stowage.torch.distributed.collectives import without_collectives
+from stowage.torch.distributed.ranks import Ranks
+from stowage.torch.distributed.sharding import (
     before_the_first_run,
     forget_forward,
     is_fully_sharded,
@@ -50,9 +38,15 @@ from stowage.torch.sharding import (
     settle,
     wrapper_of,
 )
-from stowage.torch.stage import Stage
-from stowage.torch.structure import tensors_of
-from stowage.torch.switches import (
+from stowage.torch.distributed.wrapping import eagerly, is_compiled_whole, unwrapped
+from stowage.torch.execution.coordinator import Coordinator, SeparateLayers
+from stowage.torch.execution.other_sizes import OtherSizes
+from stowage.torch.execution.program import Program, everything_stored
+from stowage.torch.fitted import Fitted, remember, unfit, unfit_parts
+from stowage.torch.layers.discover import Layers, find_layers
+from stowage.torch.layers.stage import Stage
+from stowage.torch.layers.structure import tensors_of
+from stowage.torch.layers.switches import (
     Caches,
     checkpoints_itself,
     skips_layers,
@@ -60,7 +54,15 @@ from stowage.torch.switches import (
     warn_of_no_plan,
     without_skipping,
 )
-from stowage.torch.transfers import transfers_for
+from stowage.torch.measuring.model_state import refuse_lazy, unchanged
+from stowage.torch.measuring.workload import Workload, metered_step
+from stowage.torch.policies import policies_of
+from stowage.torch.profiling.common_profile import common_profile
+from stowage.torch.profiling.profile_file import ProfileFile
+from stowage.torch.profiling.profiler import Profile, Profiler
+from stowage.torch.progress import progress_bar
+from stowage.torch.tensors.graph_leaves import leaves_of
+from stowage.torch.tensors.transfers import transfers_for
 from stowage.torch.trial import Measured, OutdatedError, try_schedule
 from stowage.torch.wishes import (
     Wishes,
@@ -74,8 +76,6 @@ from stowage.torch.wishes import (
     loss_of,
     refuse_unlike,
 )
-from stowage.torch.workload import Workload, metered_step
-from stowage.torch.wrapping import eagerly, is_compiled_whole, unwrapped
 
 _log = logging.getLogger("stowage")
 

@@ -10,6 +10,7 @@ from torch import nn
 from stowage.job import Job
 from stowage.model import Chain
 from stowage.native import format_bytes
+from stowage.torch.choosing.planning import job_of
 from stowage.torch.fitted import (
     RUN_BY,
     Fitted,
@@ -19,7 +20,6 @@ from stowage.torch.fitted import (
     layers_of,
     seconds_text,
 )
-from stowage.torch.planning import job_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch.multiprocessing
 
-from stowage.torch import workload
+from stowage.torch.measuring import workload
 
 # What tests import, by its installed name: the process that forks has no other path.
 _IMPORTED = (

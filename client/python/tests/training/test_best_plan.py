@@ -10,9 +10,9 @@ import pytest
 
 import stowage
 from stowage.planner import Planned
-from stowage.torch.best_plan import best_plan
-from stowage.torch.overheads import ChainMemory, Overheads
-from stowage.torch.profiler import Profile
+from stowage.torch.choosing.best_plan import best_plan
+from stowage.torch.profiling.overheads import ChainMemory, Overheads
+from stowage.torch.profiling.profiler import Profile
 
 PLATFORM = stowage.Platform()
 

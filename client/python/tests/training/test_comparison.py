@@ -12,7 +12,7 @@ from models import differences, loss_of, train
 from torch import Tensor
 
 import stowage
-from stowage.torch import comparison
+from stowage.torch.measuring import comparison
 
 _NOT_COMPARED = "loss and gradients were not compared with plain training's"
 
@@ -43,7 +43,11 @@ def _out_of_memory(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "step", ["stowage.torch.profiler.plain_steps", "stowage.torch.comparison.metered_step"]
+    "step",
+    [
+        "stowage.torch.profiling.profiler.plain_steps",
+        "stowage.torch.measuring.comparison.metered_step",
+    ],
 )
 def test_plain_training_that_runs_out_of_memory_is_said(
     step: str, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +80,6 @@ def test_what_is_said_is_so(monkeypatch: pytest.MonkeyPatch) -> None:
     example = models.make("blocks")
     _fit(example)
     assert compared == ["once"]
-    monkeypatch.setattr("stowage.torch.comparison.metered_step", _out_of_memory)
+    monkeypatch.setattr("stowage.torch.measuring.comparison.metered_step", _out_of_memory)
     assert len(_notes(example, _fit(example))) == 1
     assert compared == ["once"]

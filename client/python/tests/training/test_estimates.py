@@ -24,7 +24,7 @@ from zoo import ZOO, make
 import stowage
 from stowage.estimates import Estimate
 from stowage.estimates.__main__ import main
-from stowage.torch.meter import MemoryMeter
+from stowage.torch.measuring.meter import MemoryMeter
 from stowage.torch.wishes import loss_of
 
 MIB = 1 << 20

@@ -35,9 +35,9 @@ from torch.nn.parallel import DistributedDataParallel
 import stowage
 from stowage.estimates import Estimate
 from stowage.estimates.__main__ import main
-from stowage.torch.meter import MemoryMeter
-from stowage.torch.sharding import part_of
-from stowage.torch.structure import tensors_of
+from stowage.torch.distributed.sharding import part_of
+from stowage.torch.layers.structure import tensors_of
+from stowage.torch.measuring.meter import MemoryMeter
 
 STEPS = 3
 

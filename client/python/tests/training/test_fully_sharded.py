@@ -35,9 +35,9 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel
 
 import stowage
-from stowage.torch.model_state import unchanged
-from stowage.torch.workload import Workload, metered_step
-from stowage.torch.wrapping import unwrapped
+from stowage.torch.distributed.wrapping import unwrapped
+from stowage.torch.measuring.model_state import unchanged
+from stowage.torch.measuring.workload import Workload, metered_step
 
 _BUDGETS = ("40%", "0%")
 _MOST_STEPS = 60

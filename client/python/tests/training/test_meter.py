@@ -7,8 +7,8 @@ import gc
 import pytest
 import torch
 
-from stowage.torch import meter
-from stowage.torch.meter import MemoryMeter
+from stowage.torch.measuring import meter
+from stowage.torch.measuring.meter import MemoryMeter
 
 CPU = torch.device("cpu")
 _MEBIBYTE = 1 << 20

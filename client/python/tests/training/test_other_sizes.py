@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 import stowage
 from stowage.model import Chain, SaveOption, Stage
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.model_state import unchanged
-from stowage.torch.other_sizes import OtherSizes
-from stowage.torch.scaled_chain import between
-from stowage.torch.workload import Workload, metered_step
+from stowage.torch.execution.coordinator import Coordinator
+from stowage.torch.execution.other_sizes import OtherSizes
+from stowage.torch.execution.scaled_chain import between
+from stowage.torch.measuring.model_state import unchanged
+from stowage.torch.measuring.workload import Workload, metered_step
 
 
 def _fitted(example: Example, **more: Any) -> stowage.torch.Fitted:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import stowage
 from stowage.torch import trial
-from stowage.torch.profiler import Profiler
+from stowage.torch.profiling.profiler import Profiler
 
 
 def _fit(example: Example, directory: pathlib.Path, **more: Any) -> stowage.torch.Fitted:

@@ -19,10 +19,10 @@ from models import Example, loss_of
 from torch import Tensor, nn
 
 import stowage
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.program import Program
-from stowage.torch.stage import Stage
-from stowage.torch.transfers import transfers_for
+from stowage.torch.execution.coordinator import Coordinator
+from stowage.torch.execution.program import Program
+from stowage.torch.layers.stage import Stage
+from stowage.torch.tensors.transfers import transfers_for
 
 COUNT = int(os.environ.get("STOWAGE_TEST_SCHEDULES", "200"))
 BATCH = 50

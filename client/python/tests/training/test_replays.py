@@ -22,11 +22,11 @@ from torch.utils.checkpoint import checkpoint
 import stowage
 from stowage.local import simulate
 from stowage.planner import Planned
-from stowage.torch.best_plan import best_plan
-from stowage.torch.model_state import unchanged
-from stowage.torch.profiler import Profile
-from stowage.torch.program import Program
-from stowage.torch.workload import Workload, metered_step
+from stowage.torch.choosing.best_plan import best_plan
+from stowage.torch.execution.program import Program
+from stowage.torch.measuring.model_state import unchanged
+from stowage.torch.measuring.workload import Workload, metered_step
+from stowage.torch.profiling.profiler import Profile
 
 _LAYERS = 6
 

@@ -12,8 +12,8 @@ from models import loss_of
 
 import stowage
 from stowage.planner import Planned
-from stowage.torch.program import Program
-from stowage.torch.route import choose_route
+from stowage.torch.choosing.route import choose_route
+from stowage.torch.execution.program import Program
 
 LENGTH = 3
 KIND = stowage.OperationKind

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 
 import stowage
 from stowage.torch import NotAChainError, fitting
-from stowage.torch.comparison import StepSums, first_difference
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.executor import Pass
-from stowage.torch.program import Program
-from stowage.torch.stage import Stage
-from stowage.torch.transfers import transfers_for
+from stowage.torch.execution.coordinator import Coordinator
+from stowage.torch.execution.executor import Pass
+from stowage.torch.execution.program import Program
+from stowage.torch.layers.stage import Stage
+from stowage.torch.measuring.comparison import StepSums, first_difference
+from stowage.torch.tensors.transfers import transfers_for
 
 both = pytest.mark.parametrize("run", ["stowage", "torch"])
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 import stowage
 from stowage.torch import Fitted, NotAChainError
-from stowage.torch.installation import LayerForward
-from stowage.torch.workload import Workload, metered_step
+from stowage.torch.layers.installation import LayerForward
+from stowage.torch.measuring.workload import Workload, metered_step
 
 
 def _numbers(*shape: int) -> Tensor:

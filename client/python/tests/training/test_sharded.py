@@ -30,7 +30,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 import stowage
 from stowage.torch import NotAChainError
-from stowage.torch.sharding import part_of
+from stowage.torch.distributed.sharding import part_of
 
 _PROCESSES = 2
 

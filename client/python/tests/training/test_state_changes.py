@@ -23,11 +23,11 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 import stowage
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.executor import Pass
-from stowage.torch.program import Program
-from stowage.torch.stage import Stage
-from stowage.torch.transfers import transfers_for
+from stowage.torch.execution.coordinator import Coordinator
+from stowage.torch.execution.executor import Pass
+from stowage.torch.execution.program import Program
+from stowage.torch.layers.stage import Stage
+from stowage.torch.tensors.transfers import transfers_for
 
 LENGTH = 6
 # Of layers that are replayed, or torch's own of the one that is not.

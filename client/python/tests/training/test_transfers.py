@@ -18,12 +18,12 @@ from models import Example, differences, loss_of, train
 from torch import Tensor, nn
 
 import stowage
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.program import Program, Step
-from stowage.torch.stage import Stage
-from stowage.torch.storages import Block
-from stowage.torch.transfers import CudaTransfers, pieces_of, transfers_for
-from stowage.torch.values import Value
+from stowage.torch.execution.coordinator import Coordinator
+from stowage.torch.execution.program import Program, Step
+from stowage.torch.layers.stage import Stage
+from stowage.torch.tensors.storages import Block
+from stowage.torch.tensors.transfers import CudaTransfers, pieces_of, transfers_for
+from stowage.torch.tensors.values import Value
 
 on_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="needs STOWAGE_TEST_DEVICE=cuda")
 

@@ -17,7 +17,7 @@ from models import Example, loss_of
 from torch import Tensor, nn
 
 import stowage
-from stowage.torch.structure import tensors_of
+from stowage.torch.layers.structure import tensors_of
 
 
 class Sized(nn.Module):

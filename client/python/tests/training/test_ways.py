@@ -23,11 +23,11 @@ from torch.utils.checkpoint import (
 )
 
 import stowage
-from stowage.torch.alone import CallAlone
-from stowage.torch.executor import Pass
-from stowage.torch.model_state import unchanged
+from stowage.torch.execution.alone import CallAlone
+from stowage.torch.execution.executor import Pass
+from stowage.torch.measuring.model_state import unchanged
+from stowage.torch.measuring.workload import Workload, metered_step
 from stowage.torch.policies import POLICIES
-from stowage.torch.workload import Workload, metered_step
 
 KIND = stowage.OperationKind
 

@@ -21,8 +21,8 @@ from torch.utils.checkpoint import checkpoint
 
 import stowage
 from stowage.torch import Fitted
-from stowage.torch.switches import Caches, without_skipping
-from stowage.torch.workload import Workload, metered_step
+from stowage.torch.layers.switches import Caches, without_skipping
+from stowage.torch.measuring.workload import Workload, metered_step
 
 _LAYERS = {
     "gpt2": "chain: transformer.drop, transformer.h.# 6, transformer.ln_f",
