@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-_EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
+_EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
 
 
 def _run(folder: pathlib.Path, name: str, *arguments: str) -> str:
