@@ -26,10 +26,10 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import stowage
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.program import Program, everything_stored
-from stowage.torch.stage import Stage
-from stowage.torch.transfers import HostTransfers
+from stowage.torch.execution.coordinator import Coordinator
+from stowage.torch.execution.program import Program, everything_stored
+from stowage.torch.layers.stage import Stage
+from stowage.torch.tensors.transfers import HostTransfers
 
 LAYERS = 200
 

@@ -33,9 +33,9 @@ from torch.utils.checkpoint import (
 )
 
 import stowage
-from stowage.torch.model_state import unchanged
+from stowage.torch.measuring.model_state import unchanged
+from stowage.torch.measuring.workload import Workload, metered_step
 from stowage.torch.policies import POLICIES
-from stowage.torch.workload import Workload, metered_step
 
 CPU = torch.device("cpu")
 

@@ -31,12 +31,12 @@ from torch import nn
 
 import stowage
 from stowage.torch import fitting
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.meter import MemoryMeter
-from stowage.torch.model_state import unchanged
-from stowage.torch.program import Program, everything_stored
-from stowage.torch.transfers import transfers_for
-from stowage.torch.workload import synchronize
+from stowage.torch.execution.coordinator import Coordinator
+from stowage.torch.execution.program import Program, everything_stored
+from stowage.torch.measuring.meter import MemoryMeter
+from stowage.torch.measuring.model_state import unchanged
+from stowage.torch.measuring.workload import synchronize
+from stowage.torch.tensors.transfers import transfers_for
 
 
 @dataclass

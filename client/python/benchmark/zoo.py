@@ -24,8 +24,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import stowage
-from stowage.torch.switches import Caches, without_skipping
-from stowage.torch.workload import Workload, metered_step
+from stowage.torch.layers.switches import Caches, without_skipping
+from stowage.torch.measuring.workload import Workload, metered_step
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "training"))
 import zoo

@@ -69,22 +69,21 @@ from stowage.model import (
     Stage,
 )
 from stowage.simulation import Simulation, TimelineEntry
+from stowage.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from stowage.client import Client
-    from stowage.events import Improved, Queued, Repeated, Running
     from stowage.planner import Planned, PlanSource, plan
+    from stowage.remote.client import Client
+    from stowage.remote.events import Improved, Queued, Repeated, Running
     from stowage.torch import fit, report, unfit
-
-__version__ = "0.1.0"
 
 # What is imported on first use, from modules that need an extra or PyTorch.
 _LAZY = {
-    "Client": "stowage.client",
-    "Queued": "stowage.events",
-    "Running": "stowage.events",
-    "Improved": "stowage.events",
-    "Repeated": "stowage.events",
+    "Client": "stowage.remote.client",
+    "Queued": "stowage.remote.events",
+    "Running": "stowage.remote.events",
+    "Improved": "stowage.remote.events",
+    "Repeated": "stowage.remote.events",
     "PlanSource": "stowage.planner",
     "Planned": "stowage.planner",
     "plan": "stowage.planner",

@@ -10,8 +10,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from stowage.codec import NOT_WIRE, OMIT_EMPTY, Int32, Message
 from stowage.model import Chain, Mode, Operation, Platform, Schedule
+from stowage.serialization.codec import NOT_WIRE, OMIT_EMPTY, Int32, Message
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -335,7 +335,7 @@ class Answer(Message):
             InvalidRequestError: There is no chain, or the schedule is not for it.
             MissingExtraError: matplotlib is not installed (the extra `plot`).
         """
-        from stowage import plot
+        from stowage.views import plot
 
         return plot.answer(self, chain, figure)
 
@@ -348,12 +348,12 @@ class Answer(Message):
             InfeasibleError: There is no schedule.
             InvalidRequestError: There is no chain, or the schedule is not for it.
         """
-        from stowage import trace
+        from stowage.views import trace
 
         return trace.answer(self, chain)
 
     def _repr_html_(self) -> str:
-        from stowage import html
+        from stowage.views import html
 
         return html.answer(self)
 
@@ -411,12 +411,12 @@ class Frontier(Message):
         Raises:
             MissingExtraError: matplotlib is not installed (the extra `plot`).
         """
-        from stowage import plot
+        from stowage.views import plot
 
         return plot.frontier(self, axes)
 
     def _repr_html_(self) -> str:
-        from stowage import html
+        from stowage.views import html
 
         return html.frontier(self)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stowage.answer import Answer
-from stowage.codec import Int32, Message
 from stowage.model import Chain, Platform, SolveOptions
+from stowage.serialization.codec import Int32, Message
 
 
 class Phase(enum.Enum):

@@ -17,7 +17,6 @@ from typing import Any
 
 from stowage import native
 from stowage.answer import Answer, Frontier, SolverDescription
-from stowage.codec import Message
 from stowage.errors import (
     CancelledError,
     FieldViolation,
@@ -26,6 +25,7 @@ from stowage.errors import (
     invalid,
 )
 from stowage.model import Chain, Platform, Schedule, SolveOptions
+from stowage.serialization.codec import Message
 from stowage.simulation import Simulation
 
 Memory = int | str

@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from stowage.codec import OMIT_EMPTY, Int32, Message, Struct
+from stowage.serialization.codec import OMIT_EMPTY, Int32, Message, Struct
 
 
 class OperationKind(enum.Enum):

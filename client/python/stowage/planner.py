@@ -18,7 +18,7 @@ from stowage.model import Chain, Platform, SolveOptions
 from stowage.request import SolveRequest
 
 if TYPE_CHECKING:
-    from stowage.client import Client
+    from stowage.remote.client import Client
 
 PlanSource = Literal["plan file", "server", "local solve"]
 
@@ -105,7 +105,7 @@ def plan(
     )
 
     def connect() -> Client:
-        from stowage.client import Client
+        from stowage.remote.client import Client
 
         return Client(
             server or (),

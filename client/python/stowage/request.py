@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stowage.answer import Answer
-from stowage.codec import Int32, Message
 from stowage.model import Chain, Platform, Schedule, SolveOptions
+from stowage.serialization.codec import Int32, Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stowage.answer import Explanation, Prediction
-from stowage.codec import Message
+from stowage.serialization.codec import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

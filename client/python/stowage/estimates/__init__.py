@@ -12,7 +12,7 @@ would run otherwise than a CPU), `places` (what runs at a peak), `gpus` (cards),
 from stowage.estimates.batches import Batch, Batches, largest_batch
 from stowage.estimates.calibration import Calibration, CalibrationError, Spread
 from stowage.estimates.estimate import Estimate, estimate
-from stowage.estimates.gpus import Gpu, gpus
+from stowage.estimates.hardware.gpus import Gpu, gpus
 from stowage.estimates.step import Component, StepPeak
 from stowage.estimates.verdicts import Verdict
 

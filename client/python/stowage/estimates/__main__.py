@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from stowage.errors import InfeasibleError, StowageError
 from stowage.estimates.batches import largest_batch
 from stowage.estimates.estimate import Estimate, estimate
-from stowage.estimates.gpus import gpus
+from stowage.estimates.hardware.gpus import gpus
 from stowage.estimates.verdicts import DOES_NOT_FIT, FITS, FITS_WITH_A_PLAN, Verdict
 
 _CODES = {FITS: 0, FITS_WITH_A_PLAN: 3, DOES_NOT_FIT: 2}

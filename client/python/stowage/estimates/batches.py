@@ -10,7 +10,7 @@ from torch import nn
 
 from stowage.errors import InfeasibleError
 from stowage.estimates.estimate import Estimate, estimate
-from stowage.estimates.gpus import Gpu, gpu_of
+from stowage.estimates.hardware.gpus import Gpu, gpu_of
 from stowage.estimates.verdicts import DOES_NOT_FIT, Verdict
 from stowage.native import format_seconds
 

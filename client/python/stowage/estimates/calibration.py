@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -22,11 +22,8 @@ from torch import nn
 from stowage.errors import StowageError
 from stowage.estimates.live_bytes import ACTIVATIONS
 from stowage.estimates.ranks import GATHERED
+from stowage.estimates.step import StepPeak
 from stowage.plan_file import write_durably
-
-if TYPE_CHECKING:
-    from stowage.estimates.estimate import Estimate
-    from stowage.estimates.step import StepPeak
 
 _VERSION = 1
 _MOST = 1000.0  # a ratio above it is a mistake
@@ -83,6 +80,15 @@ class Spread:
         return f"by {self.runs} runs alone, widened by {_MARGIN:.0%}"
 
 
+class Estimated(Protocol):
+    """What is read of an `Estimate`."""
+
+    @property
+    def peaks(self) -> tuple[StepPeak, ...]: ...
+    @property
+    def spread(self) -> Spread: ...
+
+
 class Calibration:
     """A file of ratios, which processes may share. Without one yet, `add` makes it.
 
@@ -109,7 +115,7 @@ class Calibration:
         except (ValueError, RecursionError) as error:
             raise CalibrationError(f"{self.path} is no calibration: {error}") from error
 
-    def add(self, estimate: Estimate, measured_peak_bytes: int) -> float:
+    def add(self, estimate: Estimated, measured_peak_bytes: int) -> float:
         """Adds a run, and returns its ratio.
 
         Args:
@@ -134,7 +140,7 @@ class Calibration:
             )
         return self._add(estimate, ratio_of(estimate.peaks, measured_peak_bytes))
 
-    def add_activations(self, estimate: Estimate, measured_bytes: int | None) -> float:
+    def add_activations(self, estimate: Estimated, measured_bytes: int | None) -> float:
         """As `add`, of what `stowage.fit` measured of a plain step: the `plain_peak_bytes` of
         `stowage.report`, of forward and backward beside gradients that are there.
 
@@ -152,7 +158,7 @@ class Calibration:
             raise ValueError("estimate: has no gradients in its forward: pass accumulation=2 to it")
         return self._add(estimate, measured_bytes / max(split(forward)[1], split(backward)[1]))
 
-    def _add(self, estimate: Estimate, ratio: float) -> float:
+    def _add(self, estimate: Estimated, ratio: float) -> float:
         device = estimate.spread.device
         if device == ANY_GPU:
             raise ValueError("estimate: names no GPU: pass the one of the run as estimate(gpu=...)")

@@ -25,7 +25,7 @@ from stowage.estimates.calibration import (
     known_ratios,
     spread_of,
 )
-from stowage.estimates.gpus import Gpu, gpu_of
+from stowage.estimates.hardware.gpus import Gpu, gpu_of
 from stowage.estimates.ranks import first_rank_of
 from stowage.estimates.stand_ins import built
 from stowage.estimates.step import Step, StepPeak

@@ -9,11 +9,11 @@ from torch import nn
 
 from stowage.errors import StowageError
 from stowage.estimates.roofline import EstimatedWork
-from stowage.torch.discover import find_layers
-from stowage.torch.profiler import Profile, Profiler
-from stowage.torch.stage import Stage
-from stowage.torch.switches import Caches, checkpoints_itself, without_skipping
-from stowage.torch.workload import backward
+from stowage.torch.layers.discover import find_layers
+from stowage.torch.layers.stage import Stage
+from stowage.torch.layers.switches import Caches, checkpoints_itself, without_skipping
+from stowage.torch.measuring.workload import backward
+from stowage.torch.profiling.profiler import Profile, Profiler
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as hooks_of_modules
 
-from stowage.torch.structure import tensors_of
+from stowage.torch.layers.structure import tensors_of
 
 _KEY = "stowage.place"
 

@@ -15,10 +15,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from stowage.estimates.gpus import Gpu
+from stowage.estimates.hardware.gpus import Gpu
 from stowage.estimates.live_bytes import LiveBytes
-from stowage.torch.meter import MemoryMeter, Span, without_collecting
-from stowage.torch.workload import Clock, Workload
+from stowage.torch.measuring.meter import MemoryMeter, Span, without_collecting
+from stowage.torch.measuring.workload import Clock, Workload
 
 # What kernels reach of what the maker states.
 _OF_PRODUCTS = 0.7

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from stowage.errors import StowageError
-from stowage.torch.sharding import is_fully_sharded, is_sharded
-from stowage.torch.structure import put_tensors, take_tensors
+from stowage.torch.distributed.sharding import is_fully_sharded, is_sharded
+from stowage.torch.layers.structure import put_tensors, take_tensors
 
 
 def built(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:

@@ -19,8 +19,8 @@ from torch._subclasses.fake_tensor import (
 )
 
 from stowage.errors import StowageError
-from stowage.estimates.gpu_choices import GpuChoices, as_on_a_gpu
-from stowage.estimates.gpus import Gpu
+from stowage.estimates.hardware.gpu_choices import GpuChoices, as_on_a_gpu
+from stowage.estimates.hardware.gpus import Gpu
 from stowage.estimates.layer_profile import LayerProfile, layer_profile, plain_step
 from stowage.estimates.live_bytes import ACTIVATIONS, LiveBytes, bytes_of
 from stowage.estimates.places import Places
@@ -35,10 +35,10 @@ from stowage.estimates.roofline import EstimatedWork, Roofline
 from stowage.estimates.stand_ins import copy_without_content, fill, sample_without_content
 from stowage.estimates.verdicts import FITS, Verdict, verdict_of
 from stowage.job import Job
-from stowage.torch.budget import MemoryUse
-from stowage.torch.planning import job_of
-from stowage.torch.sharding import is_sharded
-from stowage.torch.structure import tensors_of
+from stowage.torch.choosing.budget import MemoryUse
+from stowage.torch.choosing.planning import job_of
+from stowage.torch.distributed.sharding import is_sharded
+from stowage.torch.layers.structure import tensors_of
 from stowage.torch.wishes import caller_of
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from stowage.answer import Answer
 from stowage.errors import InfeasibleError
-from stowage.estimates.gpus import Gpu
+from stowage.estimates.hardware.gpus import Gpu
 from stowage.estimates.layer_profile import LayerProfile
 from stowage.model import Chain, Platform
 from stowage.native import format_bytes, format_seconds
-from stowage.torch.budget import MemoryUse
-from stowage.torch.planning import Solving, find_plan, predicted_peak
-from stowage.torch.route import IN_TURN_SOLVER
+from stowage.torch.choosing.budget import MemoryUse
+from stowage.torch.choosing.planning import Solving, find_plan, predicted_peak
+from stowage.torch.choosing.route import IN_TURN_SOLVER
 
 FITS = "fits"
 FITS_WITH_A_PLAN = "fits with a plan"

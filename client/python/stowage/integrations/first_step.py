@@ -12,7 +12,7 @@ from torch import nn
 import stowage
 from stowage.errors import StowageError
 from stowage.torch import Fitted
-from stowage.torch.switches import warn_of_no_plan
+from stowage.torch.layers.switches import warn_of_no_plan
 
 
 class FirstStep:

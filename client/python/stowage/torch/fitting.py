@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,30 +16,19 @@ from stowage.errors import InfeasibleError, NotAChainError, StowageError
 from stowage.local import solve
 from stowage.model import Chain, Platform, Schedule
 from stowage.planner import plan
-from stowage.torch.budget import MemoryUse, memory_use
-from stowage.torch.collectives import without_collectives
-from stowage.torch.common_profile import common_profile
-from stowage.torch.coordinator import Coordinator, SeparateLayers
-from stowage.torch.discover import Layers, find_layers
-from stowage.torch.graph_leaves import leaves_of
-from stowage.torch.link import measure_link
-from stowage.torch.model_state import refuse_lazy, unchanged
-from stowage.torch.other_sizes import OtherSizes
-from stowage.torch.planning import (
+from stowage.torch.choosing.budget import memory_use
+from stowage.torch.choosing.link import measure_link
+from stowage.torch.choosing.planning import (
     Solving,
     budget_of,
     find_plan,
     find_unproven,
     predicted_peak,
 )
-from stowage.torch.policies import policies_of
-from stowage.torch.profile_file import ProfileFile
-from stowage.torch.profiler import Profile, Profiler
-from stowage.torch.program import Program, everything_stored
-from stowage.torch.progress import progress_bar
-from stowage.torch.ranks import Ranks
-from stowage.torch.route import IN_TURN_SOLVER, Route
-from stowage.torch.sharding import (
+from stowage.torch.choosing.route import IN_TURN_SOLVER, Route
+from stowage.torch.distributed.collectives import without_collectives
+from stowage.torch.distributed.ranks import Ranks
+from stowage.torch.distributed.sharding import (
     before_the_first_run,
     forget_forward,
     is_fully_sharded,
@@ -50,9 +38,15 @@ from stowage.torch.sharding import (
     settle,
     wrapper_of,
 )
-from stowage.torch.stage import Stage
-from stowage.torch.structure import tensors_of
-from stowage.torch.switches import (
+from stowage.torch.distributed.wrapping import eagerly, is_compiled_whole, unwrapped
+from stowage.torch.execution.coordinator import Coordinator, SeparateLayers
+from stowage.torch.execution.other_sizes import OtherSizes
+from stowage.torch.execution.program import Program, everything_stored
+from stowage.torch.fitted import Fitted, remember, unfit, unfit_parts
+from stowage.torch.layers.discover import Layers, find_layers
+from stowage.torch.layers.stage import Stage
+from stowage.torch.layers.structure import tensors_of
+from stowage.torch.layers.switches import (
     Caches,
     checkpoints_itself,
     skips_layers,
@@ -60,7 +54,15 @@ from stowage.torch.switches import (
     warn_of_no_plan,
     without_skipping,
 )
-from stowage.torch.transfers import transfers_for
+from stowage.torch.measuring.model_state import refuse_lazy, unchanged
+from stowage.torch.measuring.workload import Workload, metered_step
+from stowage.torch.policies import policies_of
+from stowage.torch.profiling.common_profile import common_profile
+from stowage.torch.profiling.profile_file import ProfileFile
+from stowage.torch.profiling.profiler import Profile, Profiler
+from stowage.torch.progress import progress_bar
+from stowage.torch.tensors.graph_leaves import leaves_of
+from stowage.torch.tensors.transfers import transfers_for
 from stowage.torch.trial import Measured, OutdatedError, try_schedule
 from stowage.torch.wishes import (
     Wishes,
@@ -74,44 +76,8 @@ from stowage.torch.wishes import (
     loss_of,
     refuse_unlike,
 )
-from stowage.torch.workload import Workload, metered_step
-from stowage.torch.wrapping import eagerly, is_compiled_whole, unwrapped
 
 _log = logging.getLogger("stowage")
-_fitted: weakref.WeakKeyDictionary[nn.Module, Fitted] = weakref.WeakKeyDictionary()
-
-
-@dataclass(slots=True)
-class Fitted:
-    """What `fit` did to a model. Its text is one paragraph for people."""
-
-    coordinator: Coordinator | SeparateLayers
-    profile: Profile
-    use: MemoryUse
-    memory: int  # bytes of the whole job
-    activations: int  # bytes for the chain's activations
-    platform: Platform
-    answer: Answer | None  # None: plain training fits
-    source: str  # where the answer came from
-    notes: tuple[str, ...]
-    # Of a step's activations, those outside of the chain included; None: plain ran out of memory.
-    predicted_peak_bytes: int | None
-    route: Route
-    caches: Caches
-    measured_seconds: float | None = None
-    measured_peak_bytes: int | None = None  # of activations, of the whole step
-
-    @property
-    def predicted_seconds(self) -> float | None:
-        """Of a step, without the optimizer's."""
-        if self.answer is None or self.answer.prediction is None:
-            return self.profile.plain_seconds
-        return self.answer.prediction.makespan_seconds + self.profile.outside_seconds
-
-    def __str__(self) -> str:
-        from stowage.torch.reporting import paragraph
-
-        return paragraph(self)
 
 
 def fit(
@@ -235,7 +201,7 @@ def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
         run = "torch"  # other plans break a compiled graph at each layer
     if run == "torch":
         offload, solver = False, IN_TURN_SOLVER if solver == "auto" else solver
-    _unfit_parts(model)
+    unfit_parts(model)
     _warn_of_checkpointing(model)
     caches = Caches(model)
     wishes = replace(
@@ -385,7 +351,7 @@ def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: boo
         route,
         caches,
     )
-    _fitted[model] = fitted
+    remember(model, fitted)
     try:
         try_schedule(model, work, fitted, measured, ranks, too_much, measure=wishes.measure)
     except BaseException:
@@ -427,30 +393,6 @@ def _measured(
 
 # What is less of what a step holds is said in a note.
 _LEAST_SHARE = 0.5
-
-
-def unfit(model: nn.Module) -> None:
-    """Gives the model its own forwards back. Nothing happens where it was not fitted."""
-    fitted = _fitted.pop(unwrapped(model), None)
-    if fitted is not None:
-        fitted.coordinator.remove()
-        fitted.caches.put_back()
-
-
-def _unfit_parts(model: nn.Module) -> None:
-    """Unfits every model that shares a module with this one: a layer has one schedule."""
-    modules = set(model.modules())
-    for other in list(_fitted):
-        if not modules.isdisjoint(other.modules()):
-            unfit(other)
-
-
-def fitted(model: nn.Module) -> Fitted:
-    """What `fit` did to the model. Raises `StowageError` where it was not fitted."""
-    found = _fitted.get(unwrapped(model))
-    if found is None:
-        raise StowageError("this model was not fitted: call stowage.fit(model, sample, …) first")
-    return found
 
 
 def _other_sizes(

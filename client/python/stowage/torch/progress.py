@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from stowage.torch.workload import Progress
+from stowage.torch.measuring.workload import Progress
 
 
 @contextlib.contextmanager

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from torch import nn
 
-from stowage.answer import FirstSweep, StageFate
 from stowage.job import Job
 from stowage.model import Chain
 from stowage.native import format_bytes
-from stowage.torch.planning import job_of
-
-if TYPE_CHECKING:
-    from stowage.torch.fitting import Fitted
-
-
-@dataclass(frozen=True, slots=True)
-class LayerReport:
-    """What a schedule does with one layer."""
-
-    name: str
-    kept: str  # after the first forward: "all", "part", "output" or "nothing"
-    recomputed: int  # forwards beyond the first, without reruns of what a part lacks
-    offloaded: int  # times its value goes to host memory
-    way: str = ""  # of a layer that is saved in part: the operators whose results it keeps
+from stowage.torch.choosing.planning import job_of
+from stowage.torch.fitted import (
+    RUN_BY,
+    Fitted,
+    LayerReport,
+    bytes_text,
+    fitted,
+    layers_of,
+    seconds_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +68,12 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{'':10}{'predicted':>14}{'measured':>14}{'plain':>14}"]
         seconds = (self.predicted_seconds, self.measured_seconds, self.plain_seconds)
-        lines.append(f"{'step':10}" + "".join(f"{_seconds(value):>14}" for value in seconds))
+        lines.append(f"{'step':10}" + "".join(f"{seconds_text(value):>14}" for value in seconds))
         sizes = (self.predicted_peak_bytes, self.measured_peak_bytes, self.plain_peak_bytes)
-        lines.append(f"{'peak':10}" + "".join(f"{_bytes(value):>14}" for value in sizes))
+        lines.append(f"{'peak':10}" + "".join(f"{bytes_text(value):>14}" for value in sizes))
         lines.append(f"{'budget':10}{format_bytes(self.budget_bytes):>14}")
         lines.append(f"{'managed':10}{self.managed_share:>14.0%} of what a plain step holds")
-        lines.append(f"{'run':10}{_RUN_BY[self.run]}: {self.run_reason}")
+        lines.append(f"{'run':10}{RUN_BY[self.run]}: {self.run_reason}")
         width = max(len("layer"), *(len(layer.name) for layer in self.layers))
         lines.append(f"{'layer':{width}}  {'kept':8}  recomputed  offloaded")
         lines += [
@@ -90,8 +83,8 @@ class Report:
         ]
         width = max((len(each.size) for each in self.sizes), default=0)
         lines += [
-            f"{each.size:{width}}  {_seconds(each.predicted_seconds):>10}"
-            f"{_bytes(each.predicted_peak_bytes):>14}  {each.how}"
+            f"{each.size:{width}}  {seconds_text(each.predicted_seconds):>10}"
+            f"{bytes_text(each.predicted_peak_bytes):>14}  {each.how}"
             for each in self.sizes
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
@@ -99,8 +92,6 @@ class Report:
 
 def report(model: nn.Module) -> Report:
     """What `fit` predicted and measured. Raises `StowageError` where the model was not fitted."""
-    from stowage.torch.fitting import fitted
-
     found = fitted(model)
     return Report(
         found.predicted_seconds,
@@ -113,43 +104,12 @@ def report(model: nn.Module) -> Report:
         found.profile.managed_share,
         found.route.run,
         found.route.reason,
-        tuple(_layers(found)),
+        tuple(layers_of(found)),
         found.notes,
         tuple(_sizes(found)),
         _chain(found),
         _job(found),
     )
-
-
-_RUN_BY = {
-    "plain": "as without Stowage",
-    "torch": "layer by layer",
-    "stowage": "by Stowage's executor",
-}
-_KEPT = {
-    FirstSweep.KEEPS_SAVED: "all",
-    FirstSweep.KEEPS_OUTPUT: "output",
-    FirstSweep.KEEPS_NOTHING: "nothing",
-}
-
-
-def _layers(found: Fitted) -> list[LayerReport]:
-    names = [stage.name for stage in found.coordinator.stages]
-    explanation = found.answer.explanation if found.answer is not None else None
-    if explanation is None:
-        return [LayerReport(name, "all", 0, 0) for name in names]
-    fates: dict[int, StageFate] = {fate.stage: fate for fate in explanation.stages}
-    ways = _ways(found)
-    return [
-        LayerReport(
-            name,
-            "part" if i in ways else _KEPT[fates[i].first_sweep],
-            fates[i].recomputed,
-            fates[i].offloaded,
-            ways.get(i, ""),
-        )
-        for i, name in enumerate(names, 1)
-    ]
 
 
 def _sizes(found: Fitted) -> Iterator[SizeReport]:
@@ -176,63 +136,3 @@ def _chain(found: Fitted) -> Chain | None:
 def _job(found: Fitted) -> Job | None:
     chain = _chain(found)
     return None if chain is None else job_of(chain, found.profile, found.use)
-
-
-def _ways(found: Fitted) -> dict[int, str]:
-    """By layer that is saved in part: what it keeps."""
-    schedule = found.answer.schedule if found.answer is not None else None
-    return {
-        operation.stage: found.coordinator.stages[operation.stage - 1]
-        .ways[operation.save_option - 1]
-        .name
-        for operation in (schedule.operations if schedule is not None else ())
-        if operation.save_option
-    }
-
-
-def paragraph(found: Fitted) -> str:
-    """What `fit` did, in one paragraph."""
-    profile = found.profile
-    plain = (
-        "plain training runs out of memory"
-        if profile.plain_peak_bytes is None
-        else f"plain training takes {format_bytes(profile.plain_peak_bytes)} and "
-        f"{_seconds(profile.plain_seconds)} a step"
-    )
-    is_chain = found.coordinator.is_chain
-    what = "a chain of {} layers" if is_chain else "{} calls of layers, which are no chain"
-    begin = (
-        f"stowage: {what.format(len(found.coordinator.stages))}, from "
-        f"{found.coordinator.stages[0].name} to {found.coordinator.stages[-1].name}; "
-        f"{format_bytes(found.activations)} for activations, of {format_bytes(found.memory)}; "
-        f"{plain}. "
-    )
-    if found.answer is None:
-        return begin + "It fits, so nothing is recomputed." + _notes(found)
-    layers = _layers(found)
-    recomputed = sum(layer.recomputed > 0 for layer in layers)
-    offloaded = sum(layer.offloaded > 0 for layer in layers)
-    in_part = sum(layer.kept == "part" for layer in layers)
-    parts = f", keeps a part of {in_part}" if in_part else ""
-    return (
-        begin + f"The schedule ({found.answer.origin.solver if found.answer.origin else ''}, from "
-        f"{found.source}) recomputes {recomputed} layers{parts} and offloads {offloaded}, "
-        f"{_RUN_BY[found.route.run]}; predicted: "
-        f"{_bytes(found.predicted_peak_bytes)} and {_seconds(found.predicted_seconds)} a step; "
-        f"measured: {_bytes(found.measured_peak_bytes)} and {_seconds(found.measured_seconds)}."
-        + _notes(found)
-    )
-
-
-def _notes(found: Fitted) -> str:
-    return "".join(f" Note: {note}." for note in found.notes)
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value * 1e3:.1f} ms" if value < 1 else f"{value:.2f} s"
-
-
-def _bytes(value: int | None) -> str:
-    return "-" if value is None else format_bytes(value)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from stowage.errors import InfeasibleError, StowageError
 from stowage.native import format_bytes
-from stowage.torch.comparison import (
+from stowage.torch.choosing.planning import infeasible
+from stowage.torch.distributed.ranks import Ranks
+from stowage.torch.fitted import Fitted
+from stowage.torch.measuring.comparison import (
     PlainSteps,
     compare_steps,
     first_difference,
@@ -20,15 +22,10 @@ from stowage.torch.comparison import (
     sums_of,
     why_not_compared,
 )
-from stowage.torch.model_state import same_state, unchanged
-from stowage.torch.planning import infeasible
-from stowage.torch.profile_file import ProfileFile
-from stowage.torch.profiler import Profile
-from stowage.torch.ranks import Ranks
-from stowage.torch.workload import Workload, metered_step, seconds_of_step
-
-if TYPE_CHECKING:
-    from stowage.torch.fitting import Fitted
+from stowage.torch.measuring.model_state import same_state, unchanged
+from stowage.torch.measuring.workload import Workload, metered_step, seconds_of_step
+from stowage.torch.profiling.profile_file import ProfileFile
+from stowage.torch.profiling.profiler import Profile
 
 # By more than what is predicted of a profile that was just measured.
 _PEAKS_DIFFER = 0.05

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from stowage.errors import NotAChainError, StowageError
 from stowage.planner import plan
-from stowage.torch.ranks import Ranks
-from stowage.torch.route import IN_TURN_SOLVER, RUNS
-from stowage.torch.structure import tensors_of
+from stowage.torch.choosing.route import IN_TURN_SOLVER, RUNS
+from stowage.torch.distributed.ranks import Ranks
+from stowage.torch.layers.structure import tensors_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,5 +17,5 @@ def one_thread() -> None:
 def each_measured_once() -> Iterator[None]:
     # Then the number of steps is the same in every run, too.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stowage.torch.workload._ENOUGH_SECONDS", 0.0)
+        patch.setattr("stowage.torch.measuring.workload._ENOUGH_SECONDS", 0.0)
         yield

@@ -13,17 +13,17 @@ from models import Example, loss_of
 from torch import Tensor
 
 import stowage
-from stowage.torch.coordinator import Coordinator
-from stowage.torch.discover import find_layers
-from stowage.torch.kept_results import Way
-from stowage.torch.model_state import unchanged
-from stowage.torch.profiler import Profile, Profiler
-from stowage.torch.program import Program
-from stowage.torch.recording import Recording, record
-from stowage.torch.stage import Stage
-from stowage.torch.transfers import transfers_for
-from stowage.torch.walk import Arguments, Walk
-from stowage.torch.workload import Workload
+from stowage.torch.execution.coordinator import Coordinator
+from stowage.torch.execution.program import Program
+from stowage.torch.layers.discover import find_layers
+from stowage.torch.layers.stage import Stage
+from stowage.torch.measuring.model_state import unchanged
+from stowage.torch.measuring.walk import Arguments, Walk
+from stowage.torch.measuring.workload import Workload
+from stowage.torch.profiling.profiler import Profile, Profiler
+from stowage.torch.profiling.recording import Recording, record
+from stowage.torch.tensors.kept_results import Way
+from stowage.torch.tensors.transfers import transfers_for
 
 
 @dataclasses.dataclass

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 import stowage
 from stowage import BudgetError, NotAChainError
-from stowage.torch.alone import CallAlone
-from stowage.torch.executor import Pass
-from stowage.torch.workload import MeteredStep, Workload, metered_step
+from stowage.torch.execution.alone import CallAlone
+from stowage.torch.execution.executor import Pass
+from stowage.torch.measuring.workload import MeteredStep, Workload, metered_step
 
 both = pytest.mark.parametrize("run", ["stowage", "torch"])
 
@@ -482,7 +482,7 @@ def _bytes_in_use() -> int:
 @both
 def test_no_memory_grows_over_a_thousand_steps(run: str) -> None:
     # A value is 64 KiB: one that was left in each step would be 64 MiB.
-    example = Example(models.blocks(width=64).model, torch.randn(256, 64))
+    example = Example(models.blocks(length=4, width=64).model, torch.randn(256, 64))
     _fit(example, run=run)
     for _ in range(50):
         loss_of(example.forward()).backward()
@@ -596,7 +596,7 @@ def test_buffers_that_layers_write_are_compared_in_the_first_step_alone(
         assert one is other, "looks at what a GPU has yet to write"
         return True
 
-    monkeypatch.setattr("stowage.torch.replay.same_content", same)
+    monkeypatch.setattr("stowage.torch.tensors.replay.same_content", same)
     loss_of(example.forward()).backward()
 
 

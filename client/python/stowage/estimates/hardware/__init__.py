@@ -1,0 +1,1 @@
+"""GPUs, and the kernels that they choose."""

@@ -1,0 +1,1 @@
+"""Servers: connections, who they trust, and what to do when one fails."""

@@ -1,0 +1,1 @@
+"""How messages are written: as JSON, and as those of the API."""

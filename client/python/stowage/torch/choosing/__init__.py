@@ -1,0 +1,1 @@
+"""The plan for a budget, and what runs it."""

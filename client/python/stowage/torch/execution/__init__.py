@@ -1,0 +1,1 @@
+"""A schedule that runs in the model's own autograd graph."""

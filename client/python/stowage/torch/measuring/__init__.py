@@ -1,0 +1,1 @@
+"""Steps that are run and measured, and leave the model as it was."""

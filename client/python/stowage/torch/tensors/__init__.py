@@ -1,0 +1,1 @@
+"""What is kept of tensors between a forward, its replays and its backward."""

@@ -1,0 +1,1 @@
+"""Answers to look at: figures, pages and traces."""

@@ -1,0 +1,57 @@
+"""The examples run as their users start them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+_EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
+
+
+def _run(folder: pathlib.Path, name: str, *arguments: str) -> str:
+    """What the example prints. It runs in `folder`."""
+    done = subprocess.run(
+        [sys.executable, _EXAMPLES / name, *arguments],
+        cwd=folder,
+        # A process that dies of a signal tells where it was.
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "last_layer"),
+    [
+        ("resnet.py", ["--batch=2", "--size=32"], "avgpool"),
+        ("decoder.py", ["--layers=4", "--tokens=64"], "model.layers.3"),
+        ("ddp.py", ["--layers=4", "--batch=64"], "4"),
+        ("fsdp.py", ["--layers=4", "--tokens=48"], "model.layers.3"),
+        ("trainer.py", ["--layers=4", "--tokens=48"], "model.layers.3"),
+        ("lightning_trainer.py", ["--layers=4", "--batch=64"], "4"),
+    ],
+)
+def test_trains_and_reports(
+    name: str, arguments: list[str], last_layer: str, tmp_path: pathlib.Path
+) -> None:
+    lines = _run(tmp_path, name, *arguments, "--steps=2").splitlines()
+    # Trainers print lines of their own before.
+    lines = lines[next(i for i, line in enumerate(lines) if line.startswith("step 0")) :]
+    assert [line.split(":")[0] for line in lines[:2]] == ["step 0", "step 1"]
+    assert lines[2].split() == ["predicted", "measured", "plain"]
+    assert last_layer in [line.split()[0] for line in lines]
+
+
+_TRAINING = ("resnet", "decoder", "ddp", "fsdp", "trainer", "lightning_trainer")
+
+
+@pytest.mark.parametrize("name", [f"{name}.py" for name in _TRAINING])
+def test_help(name: str, tmp_path: pathlib.Path) -> None:
+    assert "--activations" in _run(tmp_path, name, "--help")
