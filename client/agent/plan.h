@@ -87,7 +87,7 @@ struct FrameworkPlanOptions {
 };
 
 // A schedule may run units in graph mode: the stages that execute the plan are then numbered like
-// the execution's, as those of client/torch/graph_mode.h.
+// the execution's, as those of client/torch/join/graph_mode.h.
 // Errors of both: INVALID_ARGUMENT for what Violations() and Simulate() report, also for a schedule
 // of another chain and for one that needs more memory than the platform has; RESOURCE_EXHAUSTED
 // where arena or pool exceed their limit: solve again for that many bytes less. UNIMPLEMENTED where

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/lib/plan_reuse.h"
+#include "client/lib/saved_plan/plan_reuse.h"
 #include "nlohmann/json.hpp"
 #include "solver/algorithms/kept_choice.h"
 #include "solver/model/answer.h"

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/lib/failover_client.h"
+#include "client/lib/rpc/failover_client.h"
 #include "solver/base/prefixed.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "client/lib/failure.h"
 #include "client/lib/remote_scheduler.h"
+#include "client/lib/rpc/failure.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/request.h"

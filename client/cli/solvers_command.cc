@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
-#include "client/lib/failover_client.h"
+#include "client/lib/rpc/failover_client.h"
 #include "client/text/table.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/json.h"

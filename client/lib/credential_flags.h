@@ -3,7 +3,7 @@
 #define STOWAGE_CLIENT_LIB_CREDENTIAL_FLAGS_H_
 
 #include "CLI/CLI.hpp"
-#include "client/lib/credentials.h"
+#include "client/lib/rpc/credentials.h"
 
 namespace stowage {
 

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/lib/connection.h"
-#include "client/lib/credentials.h"
+#include "client/lib/rpc/connection.h"
+#include "client/lib/rpc/credentials.h"
 #include "stowage/v1/operator.grpc.pb.h"
 
 namespace stowage {

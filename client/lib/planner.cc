@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "solver/base/status_macros.h"
 #ifdef STOWAGE_GRPC
-#include "client/lib/plan_file.h"
 #include "client/lib/remote_scheduler.h"
+#include "client/lib/saved_plan/plan_file.h"
 #endif
 
 namespace stowage {

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/lib/credentials.h"
 #include "client/lib/local_scheduler.h"
+#include "client/lib/rpc/credentials.h"
 #include "proto/service/execution_report.h"
 #include "proto/service/results.h"
 #include "solver/model/answer.h"

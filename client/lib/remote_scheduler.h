@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/lib/failover_client.h"
+#include "client/lib/rpc/failover_client.h"
 #include "client/lib/scheduler.h"
 #include "proto/service/execution_report.h"
 #include "proto/service/results.h"

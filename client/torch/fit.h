@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "client/agent/executor.h"
-#include "client/torch/fit_options.h"
-#include "client/torch/fit_plan.h"
-#include "client/torch/torch_stages.h"
+#include "client/torch/fit/fit_options.h"
+#include "client/torch/fit/fit_plan.h"
+#include "client/torch/stages/torch_stages.h"
 
 namespace stowage {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/memory_meter.h"
-#include "client/torch/torch_guarded.h"
+#include "client/torch/base/memory_meter.h"
+#include "client/torch/base/torch_guarded.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 

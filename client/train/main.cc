@@ -14,7 +14,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "client/torch/fit.h"
-#include "client/torch/plain_step.h"
+#include "client/torch/profile/plain_step.h"
 #include "client/train/interleaved.h"
 #include "client/train/networks.h"
 #include "client/train/outputs.h"

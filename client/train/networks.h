@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/torch/torch_stages.h"
+#include "client/torch/stages/torch_stages.h"
 
 namespace stowage {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "client/lib/local_scheduler.h"
-#include "client/torch/replay.h"
-#include "client/torch/torch_guarded.h"
+#include "client/torch/base/torch_guarded.h"
+#include "client/torch/stages/replay.h"
 #include "proto/service/results.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/answer.h"

@@ -8,7 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
-#include "client/lib/credentials.h"
+#include "client/lib/rpc/credentials.h"
 #include "client/torch/fit.h"
 #include "client/train/networks.h"
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "client/torch/base/memory_meter.h"
 #include "client/torch/fit.h"
-#include "client/torch/memory_meter.h"
-#include "client/torch/plain_step.h"
+#include "client/torch/profile/plain_step.h"
 #include "client/train/interleaved.h"
 #include "client/train/networks.h"
 #include "solver/solve/catalog.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "client/lib/plan_file.h"
+#include "client/lib/saved_plan/plan_file.h"
 #include "proto/convert/answer_message.h"
 #include "server/cache/tiers/stored_answer.h"
 #include "solver/simulator/simulator.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/torch_guarded.h"
+#include "client/torch/base/torch_guarded.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/validate.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/torch/torch_guarded.h"
+#include "client/torch/base/torch_guarded.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "tests/gpu/bench.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "client/torch/torch_device.h"
+#include "client/torch/base/torch_device.h"
 #include "client/train/networks.h"
 #include "tests/gpu/figures/sheet.h"
 

@@ -11,7 +11,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "client/torch/memory_meter.h"
+#include "client/torch/base/memory_meter.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "tests/gpu/lab.h"

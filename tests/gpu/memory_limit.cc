@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/torch/memory_meter.h"
+#include "client/torch/base/memory_meter.h"
 
 #ifdef STOWAGE_TORCH_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>

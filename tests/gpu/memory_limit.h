@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "client/torch/torch_device.h"
+#include "client/torch/base/torch_device.h"
 
 namespace stowage {
 

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/graph_mode.h"
-#include "client/torch/plain_step.h"
-#include "client/torch/timed_step.h"
-#include "client/torch/torch_guarded.h"
+#include "client/torch/base/torch_guarded.h"
+#include "client/torch/join/graph_mode.h"
+#include "client/torch/profile/plain_step.h"
+#include "client/torch/profile/timed_step.h"
 #include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "client/agent/executor.h"
 #include "client/agent/plan.h"
-#include "client/torch/memory_meter.h"
-#include "client/torch/torch_device.h"
-#include "client/torch/torch_stages.h"
+#include "client/torch/base/memory_meter.h"
+#include "client/torch/base/torch_device.h"
+#include "client/torch/stages/torch_stages.h"
 #include "client/train/networks.h"
 
 namespace stowage {

@@ -19,8 +19,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "client/lib/failover_client.h"
-#include "client/lib/rpc_client.h"
+#include "client/lib/rpc/failover_client.h"
+#include "client/lib/rpc/rpc_client.h"
 #include "tests/integration/haproxy.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"

@@ -138,10 +138,10 @@ TEST_F(Layers, ReportComparisonsWithTheWordsOfAMessage) {
                            "return absl::StartsWith(\n    status.error_message(), \"full\");\n",
                            "return absl::StrContains(note, \"was left out\");\n",
                            "return absl::StartsWith(best->solver, \"mixed_mode\");\n"}) {
-    Add("client/lib/retry.cc", line);
+    Add("client/lib/rpc/retry.cc", line);
     const ProgramResult result = CheckMessages();
     EXPECT_EQ(result.exit_code, 1) << line << result;
-    EXPECT_THAT(result.out, HasSubstr("client/lib/retry.cc:"));
+    EXPECT_THAT(result.out, HasSubstr("client/lib/rpc/retry.cc:"));
   }
 }
 

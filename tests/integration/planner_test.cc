@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/lib/plan_file.h"
+#include "client/lib/saved_plan/plan_file.h"
 #include "gmock/gmock.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"

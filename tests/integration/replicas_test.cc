@@ -13,7 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "client/lib/failover_client.h"
+#include "client/lib/rpc/failover_client.h"
 #include "solver/base/mutex.h"
 #include "tests/integration/checked_answers.h"
 #include "tests/integration/metrics.h"

@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/graph_mode.h"
+#include "client/torch/join/graph_mode.h"
 #include "tests/support/chains.h"
 
 namespace stowage {

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "client/agent/executor.h"
 #include "client/agent/host_device.h"
-#include "client/torch/torch_stages.h"
+#include "client/torch/stages/torch_stages.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
 

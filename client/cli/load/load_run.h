@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "client/lib/failover_client.h"
+#include "client/lib/rpc/failover_client.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "solver/model/request.h"

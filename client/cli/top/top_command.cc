@@ -16,7 +16,7 @@
 #include "client/cli/top/status_reader.h"
 #include "client/cli/top/top_json.h"
 #include "client/cli/top/top_text.h"
-#include "client/lib/credentials.h"
+#include "client/lib/rpc/credentials.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 

@@ -1,5 +1,5 @@
 """The last answer that a job trained with, saved in a directory so that a restarted job starts at
-once: the rules of client/lib/plan_file.h.
+once: the rules of client/lib/saved_plan/plan_file.h.
 
 The format is the JSON of plan.proto's SavedPlan, not its bytes, which are what other programs of
 Stowage write: a job that restarts where the extra `client` is missing must still find its plan.
@@ -77,9 +77,9 @@ def save(
 
 
 def load(directory: str | os.PathLike[str], request: SolveRequest) -> LoadedPlan | None:
-    """The saved plan, if it serves `request` by the rules of client/lib/plan_reuse.h: the same
-    solver and version, options, budget and sizes, while times may differ as long as the schedule
-    loses little more than it did. None where there is no file.
+    """The saved plan, if it serves `request` by the rules of client/lib/saved_plan/plan_reuse.h:
+    the same solver and version, options, budget and sizes, while times may differ as long as the
+    schedule loses little more than it did. None where there is no file.
 
     Raises:
         PlanError: The file cannot be read, or does not serve the request.

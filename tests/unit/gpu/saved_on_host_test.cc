@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "client/torch/memory_meter.h"
+#include "client/torch/base/memory_meter.h"
 #include "tests/gpu/session.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/training.h"

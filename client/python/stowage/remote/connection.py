@@ -1,5 +1,5 @@
 """A connection to one server: channel, deadline, bearer token, and gRPC's errors as CallError: the
-rules of client/lib/connection.h.
+rules of client/lib/rpc/connection.h.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def _trace_parent() -> str:
 
 def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:
     """The proxy through which gRPC connects to the server, and the variable that names it: "a:3128,
-    that of http_proxy". None: there is none. The rules are those of client/lib/proxy.h, to which
-    tests/data/rules/proxies.json holds both.
+    that of http_proxy". None: there is none. The rules are those of client/lib/rpc/proxy.h, to
+    which tests/data/rules/proxies.json holds both.
     """
     if _is_this_machine(server):
         return None

@@ -1,4 +1,6 @@
-"""Client TLS and bearer-token credentials, from files: the rules of client/lib/credentials.h."""
+"""Client TLS and bearer-token credentials, from files: the rules of
+client/lib/rpc/credentials.h.
+"""
 
 from __future__ import annotations
 

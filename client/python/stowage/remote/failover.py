@@ -1,5 +1,5 @@
 """Which of several servers a call goes to, when it is repeated, and when it is given up: the rules
-of client/lib/failover.h, to which tests/data/rules/failover.json holds both. Knows no RPC.
+of client/lib/rpc/failover.h, to which tests/data/rules/failover.json holds both. Knows no RPC.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What gRPC says of a failed call in words alone: it has no codes for these. The rules of
-client/lib/grpc_text.h; tests/data/rules/grpc_failures.json holds both to them.
+client/lib/rpc/grpc_text.h; tests/data/rules/grpc_failures.json holds both to them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The key by which a balancer sends equal requests of different jobs to one server: the rules of
-client/lib/routing_key.h.
+client/lib/rpc/routing_key.h.
 """
 
 from __future__ import annotations

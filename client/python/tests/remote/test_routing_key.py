@@ -90,7 +90,7 @@ def test_names_and_options_of_the_call_do_not_count():
     patient = SolveOptions(use_cache=False, time_budget_seconds=3.0)
     assert key(other, replace(platform, name="H100"), patient) == plain
     assert key(chain, Platform(memory_bytes=1001), options) != plain
-    # The values of tests/unit/client/lib/routing_key_test.cc.
+    # The values of tests/unit/client/lib/rpc/routing_key_test.cc.
     assert routing_key(proto.message_class("stowage.v1.SolveRequest")()) == "cbf29ce484222325"
     only_solver = proto.message_class("stowage.v1.SolveRequest")(solver="a")
     assert routing_key(only_solver) == "ba7fcb18eb9b887f"

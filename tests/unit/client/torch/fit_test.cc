@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/memory_meter.h"
-#include "client/torch/plain_step.h"
-#include "client/torch/torch_versions.h"
+#include "client/torch/base/memory_meter.h"
+#include "client/torch/base/torch_versions.h"
+#include "client/torch/profile/plain_step.h"
 #include "client/train/networks.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/training.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/torch/plain_step.h"
+#include "client/torch/profile/plain_step.h"
 #include "client/train/segments.h"
 #include "tests/support/status_matchers.h"
 
