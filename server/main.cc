@@ -16,6 +16,7 @@
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
 #include "server/observe/systemd.h"
+#include "server/parse_options.h"
 #include "server/process_limits.h"
 #include "server/security/handshake_log.h"
 #include "server/server.h"

@@ -22,6 +22,7 @@
 #include "server/observe/metrics.h"
 #include "server/observe/span_exporter.h"
 #include "server/observe/status.h"
+#include "server/parse_options.h"
 #include "server/reload.h"
 #include "server/reports.h"
 #include "server/rpc/call_tracer.h"

@@ -1,4 +1,4 @@
-// The server's command line: every option with its unit, default and range.
+// The options of the server: each with its unit and default.
 #ifndef STOWAGE_SERVER_SERVER_OPTIONS_H_
 #define STOWAGE_SERVER_SERVER_OPTIONS_H_
 
@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "server/config_file.h"
 #include "server/engine/engine.h"
 #include "server/observe/log.h"
 #include "server/rpc/call.h"
@@ -54,18 +52,6 @@ struct ServerOptions {
   std::string trace_collector;  // host:port; empty: no call is traced
   double trace_ratio = 0.01;    // of the calls whose callers do not say
 };
-
-// A parsed command line with its configuration file: options, or a text to print (help, version).
-struct ParsedOptions {
-  ServerOptions options;
-  std::vector<OptionText> texts;  // of all options
-  std::string text;               // not empty: print it and exit 0
-};
-
-// Reads the file of --config, too; the command line overrides it.
-// Errors: one line that names the option, and the line of the file where that sets it;
-// INVALID_ARGUMENT, or those of ReadConfigFile().
-absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv, const std::string& version);
 
 }  // namespace stowage
 

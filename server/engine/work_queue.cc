@@ -2,14 +2,11 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <iterator>
+#include <deque>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "server/events/rejection.h"
-#include "solver/base/clock.h"
 #include "solver/base/units.h"
 
 namespace stowage {
@@ -23,7 +20,12 @@ constexpr const char* kClientLimit = "client_limit";
 WorkQueue::WorkQueue(const Options& options)
     : options_(options),
       max_waiting_(options.max_waiting),
-      max_of_a_client_(options.max_of_a_client) {
+      max_of_a_client_(options.max_of_a_client),
+      running_({.threads = static_cast<size_t>(options.threads),
+                .short_threads = static_cast<size_t>(options.short_threads),
+                .turn_seconds = options.turn_seconds,
+                .overstay_seconds = options.overstay_seconds,
+                .max_bytes = options.max_bytes}) {
   for (int i = 0; i < options.threads + options.spare_threads; ++i) {
     threads_.emplace_back([this] { Run(Lane::kAll); });
   }
@@ -47,27 +49,21 @@ absl::Status WorkQueue::Admit(const Work& work) const {
                      FormatBytes(options_.max_bytes), " are set aside for all solves together"),
         /*retry_after_seconds=*/0);
   }
-  if (work.is_readmitted) return absl::OkStatus();
-  const auto client = clients_.find(work.client);
-  if (client != clients_.end()) {
-    const size_t unfinished = client->second.tickets.size() + client->second.running;
-    if (unfinished >= work.max_of_client.value_or(max_of_a_client_)) {
-      return Rejected(kClientLimit,
-                      absl::StrCat("this client has ", unfinished,
-                                   " requests waiting or in work, and may have no more at a time; "
-                                   "try again in a second"),
-                      /*retry_after_seconds=*/1);
-    }
+  return work.is_readmitted ? absl::OkStatus() : AdmitWithinLimits(work);
+}
+
+// Work that a free thread is about to take does not count as waiting.
+absl::Status WorkQueue::AdmitWithinLimits(const Work& work) const {
+  const size_t unfinished = lines_.waiting_of(work.client) + running_.count_of(work.client);
+  if (unfinished > 0 && unfinished >= work.max_of_client.value_or(max_of_a_client_)) {
+    return Rejected(kClientLimit,
+                    absl::StrCat("this client has ", unfinished,
+                                 " requests waiting or in work, and may have no more at a time; "
+                                 "try again in a second"),
+                    /*retry_after_seconds=*/1);
   }
-  // Work that a free thread is about to take does not count as waiting.
-  const auto threads = static_cast<size_t>(options_.threads);
-  size_t free_threads = threads - std::min(threads, began_.size());
-  if (work.is_short) {
-    const size_t with_short = threads + static_cast<size_t>(options_.short_threads);
-    free_threads = with_short - std::min(with_short, stats_.running);
-  }
-  const size_t places = waiting_.size() - readmitted_;
-  if (places < max_waiting_ + free_threads) return absl::OkStatus();
+  const size_t places = lines_.places();
+  if (places < max_waiting_ + running_.FreeThreadsFor(work)) return absl::OkStatus();
   return Rejected(
       kQueueFull,
       absl::StrCat("the queue is full: ", places, " requests are waiting; try again in a second"),
@@ -94,60 +90,26 @@ size_t WorkQueue::max_waiting() const {
   return max_waiting_;
 }
 
-WorkQueue::Clients::value_type* WorkQueue::EntryOf(const Waiting& waiting,
-                                                   const std::string& client) {
-  const auto found =
-      absl::c_find_if(waiting.clients, [&](const auto* entry) { return entry->first == client; });
-  return found != waiting.clients.end() ? *found : nullptr;
-}
-
-size_t WorkQueue::ShortestLine(const Waiting& waiting) {
-  size_t shortest = SIZE_MAX;
-  for (const auto* client : waiting.clients) shortest = std::min(shortest, client->second.places);
-  return shortest;
-}
-
-// Takes work out whose clients all have so long a line that it is still not the shorter one once
-// `name` has the place: lines become equal, and then nobody gains. Of such work the newest of those
-// whose shortest line is the longest. nullopt: there is none. O(waiting work and its clients).
-std::optional<WorkQueue::Dropped> WorkQueue::MakeRoomFor(const std::string& name) {
-  const auto asking = clients_.find(name);
-  const size_t places = asking != clients_.end() ? asking->second.places : 0;
-  std::pair<size_t, uint64_t> longest = {1 + places, UINT64_MAX};  // a line, and work in it
-  for (const auto& [ticket, waiting] : waiting_) {
-    if (waiting.work.drop == nullptr || waiting.work.is_readmitted) continue;
-    longest = std::max(longest, {ShortestLine(waiting), ticket});
-  }
-  const uint64_t newest = longest.second;
-  if (newest == UINT64_MAX) return std::nullopt;
-  std::vector<std::string> clients;
-  for (const auto* client : waiting_[newest].clients) clients.push_back(client->first);
-  return Dropped{Remove(newest), std::move(clients)};
-}
-
 // Admits the work, if need be after removing work whose callers have left, or the newest of the
 // longest line. The removed work is told after the lock is released: it may take locks of its own.
 absl::StatusOr<uint64_t> WorkQueue::Add(Work work) {
   std::vector<Work> stopped;
-  std::optional<Dropped> dropped;
+  std::optional<ClientLines::Dropped> dropped;
   absl::StatusOr<uint64_t> added;
   {
     MutexLock lock(mutex_);
     absl::Status status = Admit(work);
     // An emptier queue does not help work that is larger than the memory for all solves.
     if (RefusesClient(status)) {
-      stopped = TakeStopped();
+      stopped = lines_.RemoveStopped();
       status = Admit(work);
     }
-    if (RejectionOf(status) == kQueueFull && (dropped = MakeRoomFor(work.client)).has_value()) {
-      status = absl::OkStatus();
+    if (RejectionOf(status) == kQueueFull) {
+      dropped = lines_.MakeRoomFor(work.client);
+      if (dropped.has_value()) status = absl::OkStatus();
     }
     if (status.ok()) {
-      added = ++last_ticket_;
-      const std::string client = work.client;
-      if (work.is_readmitted) ++readmitted_;
-      waiting_.emplace(last_ticket_, Waiting{std::move(work), {}});
-      Append(last_ticket_, client);
+      added = lines_.Add(std::move(work));
       changed_.SignalAll();
     } else {
       added = std::move(status);
@@ -166,81 +128,12 @@ absl::StatusOr<uint64_t> WorkQueue::Add(Work work) {
 
 void WorkQueue::Share(uint64_t ticket, const std::string& client) {
   MutexLock lock(mutex_);
-  const auto found = waiting_.find(ticket);
-  if (found == waiting_.end()) return;
-  Waiting& waiting = found->second;
-  const bool replaces = std::exchange(waiting.is_left, false);
-  if (EntryOf(waiting, client) != nullptr) return;
-  Append(ticket, client);
-  if (replaces) LeaveLine(ticket, waiting.clients.front());
-  changed_.SignalAll();
+  if (lines_.Share(ticket, client)) changed_.SignalAll();
 }
 
-// Work is always in a line, so that it runs, if only to report that nobody waits for it.
 void WorkQueue::Unshare(uint64_t ticket, const std::string& client) {
   MutexLock lock(mutex_);
-  const auto found = waiting_.find(ticket);
-  if (found == waiting_.end()) return;
-  Waiting& waiting = found->second;
-  Clients::value_type* const entry = EntryOf(waiting, client);
-  if (entry == nullptr) return;
-  if (waiting.clients.size() == 1) {
-    waiting.is_left = true;
-    return;
-  }
-  LeaveLine(ticket, entry);
-  changed_.SignalAll();
-}
-
-// Puts waiting work at the end of a client's line.
-void WorkQueue::Append(uint64_t ticket, const std::string& name) {
-  Waiting& waiting = waiting_[ticket];
-  Clients::value_type& entry = *clients_.try_emplace(name).first;
-  waiting.clients.push_back(&entry);
-  Client& client = entry.second;
-  if (client.tickets.empty()) turns_.push_back(name);
-  client.tickets.push_back(ticket);
-  if (!waiting.work.is_readmitted) ++client.places;
-  if (!waiting.work.is_short) return;
-  if (client.short_tickets.empty()) short_turns_.push_back(name);
-  client.short_tickets.push_back(ticket);
-}
-
-// Takes waiting work out of a client's line. A client without work loses its turn and is forgotten.
-void WorkQueue::LeaveLine(uint64_t ticket, Clients::value_type* entry) {
-  auto& [name, client] = *entry;
-  Waiting& waiting = waiting_[ticket];
-  std::erase(waiting.clients, entry);
-  std::erase(client.tickets, ticket);
-  std::erase(client.short_tickets, ticket);
-  if (!waiting.work.is_readmitted) --client.places;
-  if (client.short_tickets.empty()) std::erase(short_turns_, name);
-  if (!client.tickets.empty()) return;
-  std::erase(turns_, name);
-  if (client.running == 0) clients_.erase(clients_.find(name));
-}
-
-// Takes waiting work out of the lines of its clients.
-Work WorkQueue::Remove(uint64_t ticket) {
-  const auto found = waiting_.find(ticket);
-  while (!found->second.clients.empty()) LeaveLine(ticket, found->second.clients.back());
-  Work work = std::move(found->second.work);
-  waiting_.erase(found);
-  if (work.is_readmitted) --readmitted_;
-  return work;
-}
-
-// Removes the work whose callers have left. O(waiting work), but only called when the queue refuses
-// something.
-std::vector<Work> WorkQueue::TakeStopped() {
-  std::vector<uint64_t> tickets;
-  for (const auto& [ticket, waiting] : waiting_) {
-    if (waiting.work.stop.stop_requested()) tickets.push_back(ticket);
-  }
-  std::vector<Work> stopped;
-  stopped.reserve(tickets.size());
-  for (const uint64_t ticket : tickets) stopped.push_back(Remove(ticket));
-  return stopped;
+  if (lines_.Unshare(ticket, client)) changed_.SignalAll();
 }
 
 void WorkQueue::Close() {
@@ -259,75 +152,8 @@ bool WorkQueue::WaitUntilIdle(std::chrono::steady_clock::time_point deadline) {
 
 WorkQueue::Stats WorkQueue::stats() const {
   MutexLock lock(mutex_);
-  Stats stats = stats_;
-  stats.waiting = waiting_.size();
-  return stats;
-}
-
-bool WorkQueue::MayStart(const Work& work) const {
-  return stats_.running_bytes + work.bytes <= options_.max_bytes || work.stop.stop_requested();
-}
-
-bool WorkQueue::HasItsMemory(const Client& client, const Work& next) const {
-  if (client.running == 0 || next.stop.stop_requested()) return false;
-  return next.bytes > options_.max_bytes / 4 * 3 - client.running_bytes;
-}
-
-// Whether one more thread would be the last, and others wait. With a single thread turns are all
-// there is.
-bool WorkQueue::HasItsShare(const Client& client) const {
-  const auto threads = static_cast<size_t>(options_.threads);
-  return threads > 1 && client.holds + 1 >= threads && turns_.size() > 1;
-}
-
-bool WorkQueue::Overstays(Clock::time_point began) const {
-  return Clock::now() >= After(began, options_.overstay_seconds);
-}
-
-// From when on a thread of the lane may take work. Once as much runs as there are threads, more may
-// start when less than that is within its turn. Spare threads for short work serve when the last of
-// the threads for it will have overstayed; never as long as one is free.
-WorkQueue::Clock::time_point WorkQueue::ServesFrom(Lane lane) const {
-  const auto threads = static_cast<size_t>(options_.threads);
-  const auto short_threads = static_cast<size_t>(options_.short_threads);
-  switch (lane) {
-    case Lane::kAll:
-      if (began_.size() < threads) return Clock::time_point::min();
-      return After(*std::prev(began_.end(), options_.threads), options_.turn_seconds);
-    case Lane::kShort:
-      return Clock::time_point::min();
-    case Lane::kSpare:
-      if (short_began_.size() < short_threads) return Clock::time_point::max();
-      return After(*short_began_.rbegin(), options_.overstay_seconds);
-  }
-  return Clock::time_point::max();
-}
-
-// Takes work of the client at `turn`, which goes to the end of the turns of this lane: a client
-// with many requests delays others by one of them at a time. Its turn in the other lane stays.
-WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
-  std::deque<std::string>& turns = lane == Lane::kAll ? turns_ : short_turns_;
-  std::string name = std::move(*turn);
-  turns.erase(turn);
-  turns.push_back(name);
-  Client& client = clients_[name];
-  ++client.running;
-  ++stats_.running;
-  client.running_bytes += waiting_[ticket].work.bytes;
-  const Clock::time_point now = Clock::now();
-  if (lane == Lane::kAll) {
-    ++client.holds;
-    began_.insert(now);
-  } else {
-    client.in_lane.insert(now);
-  }
-  if (lane == Lane::kShort) {
-    short_began_.insert(now);
-    changed_.SignalAll();  // the spare threads look when it will have overstayed
-  }
-  Taken taken = {Remove(ticket), std::move(name), now};
-  stats_.running_bytes += taken.work.bytes;
-  return taken;
+  return {
+      .waiting = lines_.waiting(), .running = running_.count(), .running_bytes = running_.bytes()};
 }
 
 // The first work in turn that fits into memory, of a client that has not its share of the threads
@@ -335,52 +161,66 @@ WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
 // overtaken too often: nothing starts then until enough memory is free for it, so that large solves
 // are not starved by small ones. Once all threads run something, only clients that have none of
 // them are served, beside work that has outlasted its turn.
-std::optional<WorkQueue::Taken> WorkQueue::Next() {
+std::optional<WorkQueue::Taken> WorkQueue::Next(Clock::time_point now) {
   constexpr int kMaxOvertakes = 16;
-  const bool is_spare = began_.size() >= static_cast<size_t>(options_.threads);
-  std::optional<Turn> greedy;
+  const std::deque<std::string>& turns = lines_.turns(Kind::kAll);
+  const std::string* chosen = nullptr;
   bool overtakes = false;
-  for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
-    const Client& client = clients_[*turn];
-    const Work& first = waiting_[client.tickets.front()].work;
-    if (HasItsMemory(client, first) || (is_spare && client.holds > 0)) continue;
-    const bool may_start = MayStart(first);
-    if (may_start && !HasItsShare(client)) {
-      overtakes_ = overtakes ? overtakes_ + 1 : 0;
-      return Take(turn, client.tickets.front(), Lane::kAll);
-    }
-    if (may_start && !greedy.has_value()) greedy = turn;
+  for (const std::string& client : turns) {
+    const Work& first = lines_.work(lines_.tickets(Kind::kAll, client).front());
+    if (running_.HasItsMemory(client, first)) continue;
+    if (running_.HasNoThreadLeft() && running_.HasAThread(client)) continue;
+    const bool may_start = running_.HasRoomFor(first);
+    const bool is_greedy = running_.HasItsShare(client) && turns.size() > 1;
+    if (may_start && (chosen == nullptr || !is_greedy)) chosen = &client;
+    if (may_start && !is_greedy) break;
     if (!may_start && overtakes_ >= kMaxOvertakes) return std::nullopt;
     overtakes |= !may_start;
   }
-  if (!greedy.has_value()) return std::nullopt;
+  if (chosen == nullptr) return std::nullopt;
   overtakes_ = overtakes ? overtakes_ + 1 : 0;
-  return Take(*greedy, clients_[**greedy].tickets.front(), Lane::kAll);
+  return Take(lines_.tickets(Kind::kAll, *chosen).front(),
+              {.client = *chosen, .lane = Lane::kAll, .at = now});
 }
 
 // The first short work in turn, of a client whose last one was short. It takes little memory, and
 // does not count as overtaking.
-std::optional<WorkQueue::Taken> WorkQueue::NextShort(Lane lane) {
-  for (auto turn = short_turns_.begin(); turn != short_turns_.end(); ++turn) {
-    const Client& client = clients_[*turn];
-    if (!client.in_lane.empty() && Overstays(*client.in_lane.begin())) continue;
-    for (const uint64_t ticket : client.short_tickets) {
-      if (MayStart(waiting_[ticket].work)) return Take(turn, ticket, lane);
+std::optional<WorkQueue::Taken> WorkQueue::NextShort(Lane lane, Clock::time_point now) {
+  for (const std::string& client : lines_.turns(Kind::kShort)) {
+    if (running_.Overstays(client, now)) continue;
+    for (const uint64_t ticket : lines_.tickets(Kind::kShort, client)) {
+      if (!running_.HasRoomFor(lines_.work(ticket))) continue;
+      return Take(ticket, {.client = client, .lane = lane, .at = now});
     }
   }
   return std::nullopt;
+}
+
+// Takes waiting work to run it, in the turn of one of its clients, which goes to the end of the
+// turns of this lane: a client with many requests delays others by one of them at a time. Its turn
+// in the other lane stays.
+WorkQueue::Taken WorkQueue::Take(uint64_t ticket, RunningWork::Started started) {
+  lines_.EndTurn(started.lane == Lane::kAll ? Kind::kAll : Kind::kShort, started.client);
+  Taken taken = {lines_.Remove(ticket), std::move(started)};
+  taken.started.bytes = taken.work.bytes;
+  running_.Start(taken.started);
+  // The spare threads look when it will have overstayed.
+  if (taken.started.lane == Lane::kShort) changed_.SignalAll();
+  return taken;
 }
 
 // Blocks until there is work that may start; nullopt once the queue is closed and empty.
 std::optional<WorkQueue::Taken> WorkQueue::WaitForNext(Lane lane) {
   MutexLock lock(mutex_);
   while (true) {
-    Clock::time_point look_again = ServesFrom(lane);
-    if (look_again <= Clock::now()) {
-      if (std::optional<Taken> next = lane == Lane::kAll ? Next() : NextShort(lane)) return next;
+    const Clock::time_point now = Clock::now();
+    Clock::time_point look_again = running_.ServesFrom(lane);
+    if (look_again <= now) {
+      std::optional<Taken> next = lane == Lane::kAll ? Next(now) : NextShort(lane, now);
+      if (next.has_value()) return next;
       look_again = Clock::time_point::max();
     }
-    if (closed_ && waiting_.empty()) return std::nullopt;
+    if (closed_ && lines_.waiting() == 0) return std::nullopt;
     if (look_again == Clock::time_point::max()) {
       changed_.Wait(mutex_);
     } else {
@@ -390,21 +230,9 @@ std::optional<WorkQueue::Taken> WorkQueue::WaitForNext(Lane lane) {
 }
 
 // Memory that becomes free may let work of another client start: all threads look again.
-void WorkQueue::Finished(Lane lane, const Taken& taken) {
+void WorkQueue::Finished(const RunningWork::Started& started) {
   MutexLock lock(mutex_);
-  --stats_.running;
-  stats_.running_bytes -= taken.work.bytes;
-  const auto client = clients_.find(taken.client);
-  --client->second.running;
-  client->second.running_bytes -= taken.work.bytes;
-  if (lane == Lane::kAll) {
-    --client->second.holds;
-    began_.erase(began_.find(taken.began));
-  } else {
-    client->second.in_lane.erase(client->second.in_lane.find(taken.began));
-  }
-  if (lane == Lane::kShort) short_began_.erase(short_began_.find(taken.began));
-  if (client->second.running == 0 && client->second.tickets.empty()) clients_.erase(client);
+  running_.Finish(started);
   changed_.SignalAll();
 }
 
@@ -416,7 +244,7 @@ void WorkQueue::Run(Lane lane) {
     // Both may hold the request: destroyed before the work counts as done.
     taken->work.run = nullptr;
     taken->work.drop = nullptr;
-    Finished(lane, *taken);
+    Finished(taken->started);
   }
 }
 

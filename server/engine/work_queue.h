@@ -1,45 +1,26 @@
-// A bounded queue of work, shared fairly among clients, and the threads that run it.
+// A bounded queue of work, shared fairly among clients, and the threads that run it: admits what
+// comes to the lines of its clients (client_lines.h), and chooses what runs next by what runs
+// already (running_work.h).
 #ifndef STOWAGE_SERVER_ENGINE_WORK_QUEUE_H_
 #define STOWAGE_SERVER_ENGINE_WORK_QUEUE_H_
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <optional>
-#include <set>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/engine/client_lines.h"
+#include "server/engine/running_work.h"
+#include "server/engine/work.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {
-
-struct Work {
-  absl::AnyInvocable<void()> run;            // must not throw
-  std::string client = {};                   // clients take turns
-  int64_t bytes = 0;                         // of memory, while it runs
-  std::optional<size_t> max_of_client = {};  // unset: Options::max_of_a_client
-  bool is_short = false;                     // expected to take milliseconds
-  // Finishes requests that were admitted before: neither a full queue nor the limit of the client
-  // refuses it, and it takes no place in the queue.
-  bool is_readmitted = false;
-  // Once set nobody waits for the work. It still runs, to report that, but needs no room in memory.
-  std::stop_token stop = {};
-  // Called instead of `run` where the work loses its place in a full queue, with its clients, whose
-  // lines were all too long, and RESOURCE_EXHAUSTED. Comes from whoever adds work. Empty: it keeps
-  // its place.
-  using Drop = void(const std::vector<std::string>& clients, const absl::Status& status);
-  absl::AnyInvocable<Drop> drop = {};
-};
 
 // Clients take turns; the work of one client starts in the order in which it was added, but for
 // short work, which has threads of its own beside the others, and turns of its own there. While
@@ -110,78 +91,37 @@ class WorkQueue {
   Stats stats() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  // What a thread runs: all work; short work; that while others overstay.
-  enum class Lane { kAll, kShort, kSpare };
-  struct Client {
-    std::deque<uint64_t> tickets;        // of its waiting work
-    std::deque<uint64_t> short_tickets;  // those of them that are short
-    size_t places = 0;                   // in the queue, of the tickets: without readmitted work
-    size_t running = 0;                  // on all threads
-    int64_t running_bytes = 0;
-    size_t holds = 0;                          // threads of Lane::kAll
-    std::multiset<Clock::time_point> in_lane;  // when its work on the other threads began
-  };
-  using Clients = std::map<std::string, Client>;
-  struct Waiting {
-    Work work;
-    std::vector<Clients::value_type*> clients;  // never empty; forgotten after they leave
-    bool is_left = false;                       // the only client no longer waits
-  };
-  // Work that lost its place, and its clients.
-  struct Dropped {
-    Work work;
-    std::vector<std::string> clients;
-  };
-  // Work that was taken, and the client whose turn it was.
+  using Clock = RunningWork::Clock;
+  using Kind = ClientLines::Kind;
+  using Lane = RunningWork::Lane;
+  // Work that was taken to run.
   struct Taken {
     Work work;
-    std::string client;
-    Clock::time_point began;
+    RunningWork::Started started;
   };
-  using Turn = std::deque<std::string>::iterator;
+
+  absl::Status Admit(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AdmitWithinLimits(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return lines_.waiting() == 0 && running_.count() == 0;
+  }
 
   void Run(Lane lane);
   std::optional<Taken> WaitForNext(Lane lane);
-  void Finished(Lane lane, const Taken& taken);
-  std::optional<Taken> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Taken> NextShort(Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayStart(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasItsMemory(const Client& client, const Work& next) const;
-  bool HasItsShare(const Client& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Overstays(Clock::time_point began) const;
-  Clock::time_point ServesFrom(Lane lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Taken Take(const Turn& turn, uint64_t ticket, Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Work Remove(uint64_t ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Append(uint64_t ticket, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LeaveLine(uint64_t ticket, Clients::value_type* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Null: the client does not wait for the work.
-  static Clients::value_type* EntryOf(const Waiting& waiting, const std::string& client);
-  static size_t ShortestLine(const Waiting& waiting);
-  std::optional<Dropped> MakeRoomFor(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Work> TakeStopped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Admit(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return waiting_.empty() && stats_.running == 0;
-  }
+  std::optional<Taken> Next(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Taken> NextShort(Lane lane, Clock::time_point now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Taken Take(uint64_t ticket, RunningWork::Started started) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finished(const RunningWork::Started& started);
 
   const Options options_;
   mutable Mutex mutex_;
+  CondVar changed_;  // work was added, finished or closed
   size_t max_waiting_ ABSL_GUARDED_BY(mutex_);
   size_t max_of_a_client_ ABSL_GUARDED_BY(mutex_);
-  CondVar changed_;  // work was added, finished or closed
-  absl::flat_hash_map<uint64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by ticket
-  size_t readmitted_ ABSL_GUARDED_BY(mutex_) = 0;                           // of those
-  uint64_t last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
-  Clients clients_ ABSL_GUARDED_BY(mutex_);  // those with work
-  // Clients with waiting work, next first; and those with short work, for the short threads.
-  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> short_turns_ ABSL_GUARDED_BY(mutex_);
+  ClientLines lines_ ABSL_GUARDED_BY(mutex_);
+  RunningWork running_ ABSL_GUARDED_BY(mutex_);
   int overtakes_ ABSL_GUARDED_BY(mutex_) = 0;  // how often others overtook the first in turn
-  // When the running work of Lane::kAll and Lane::kShort began.
-  std::multiset<Clock::time_point> began_ ABSL_GUARDED_BY(mutex_);
-  std::multiset<Clock::time_point> short_began_ ABSL_GUARDED_BY(mutex_);
-  Stats stats_ ABSL_GUARDED_BY(mutex_);  // but for `waiting`
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // written only by the constructor
 };

@@ -1,4 +1,4 @@
-#include "server/server_options.h"
+#include "server/parse_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
