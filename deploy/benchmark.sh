@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds for release, and prints thirteen tables: what rotor's dynamic program
+# Installs what is missing, builds for release, and prints ten tables: what rotor's dynamic program
 # costs beside the textbook's; what pofo and auto cost and gain with a link; what auto costs, and when
 # it has what; how far it is from the optimum of small chains; what Mixed Mode costs, gains and takes
-# for granted; what rotor gains over equal segments on real chains; what flat plans cost beside rotor,
-# and what frameworks' settings lose against auto; how far the executor's steps are from the
+# for granted; what flat plans cost beside rotor; how far the executor's steps are from the
 # simulator's; what the service costs beside a bare gRPC echo; what an Admit costs beside a cache hit
 # of Solve; and what a client feels of a hostile one. An hour once built: ten minutes of it the service
 # under mixed load, two Admit, ten the hostile client, twenty auto.
@@ -23,13 +22,7 @@ build/benchmark/bin/stowage_exact_comparison
 echo
 build/benchmark/bin/stowage_mixed_mode_benchmark
 echo
-build/benchmark/bin/stowage_periodic_comparison
-echo
 build/benchmark/bin/stowage_flat_benchmark
-echo
-build/benchmark/bin/stowage_flat_comparison
-echo
-build/benchmark/bin/stowage_ways_comparison
 echo
 build/benchmark/bin/stowage_agent_benchmark
 echo

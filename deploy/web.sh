@@ -7,8 +7,7 @@
 #   deploy/web.sh --build       only builds it and compares, which checks the types of its sources
 #   deploy/web.sh --modules     only installs what the lock file names
 #   deploy/web.sh --update      only builds the page, into what is committed
-#   deploy/web.sh --pictures    only takes the pictures of README.md and tests/experiments, of what the
-#                               programs hold
+#   deploy/web.sh --pictures    only takes the pictures of README.md, of what the programs hold
 #   deploy/web.sh --keep-screenshots   only writes the pictures that the tests compare with
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,16 +1,14 @@
 // Takes the pictures of README.md, in server/web/pictures: the quickstart's schedule, budgets of
-// several solvers, a server under load; and those of tests/experiments. Takes six minutes. Run by
-// deploy/web.sh --pictures.
+// several solvers, a server under load. Takes five minutes. Run by deploy/web.sh --pictures.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { data, folder, program, root, run, show, slowChain, startServer } from "./support.mjs";
 
 const pictures = join(root, "server/web/pictures");
-const paper = join(root, "tests/experiments/paper");
 const resnet = data("torchvision-resnet101-32-224.json");
 const kLoadSeconds = 150;
 const kMostBytes = 300_000; // of the pictures of one README together
@@ -75,33 +73,7 @@ test("service: under load", async () => {
   }
 });
 
-// The rows without the time of the solve, which alone differs from machine to machine.
-const rowsOf = (csv) => readFileSync(csv, "utf8").replace(/,[^,\n]*$/gm, "");
-
-// As many of the seven networks as are small enough.
-for (const [figure, height, ...flags] of [
-  ["2", 805, "--alphas", "0.1:1:0.1"],
-  ["3", 480],
-]) {
-  test(`experiment: figure ${figure} of tests/experiments/paper`, async () => {
-    const name = `figure${figure}`;
-    const networks = readdirSync(data("")).filter((one) =>
-      /^torchvision-.*-16-500\.json$/.test(one),
-    );
-    const html = join(folder, `${name}.html`);
-    const asked = ["--half-duplex", "--figure", figure, ...flags, "--quiet", "--output", folder];
-    run("experiment", ...networks.sort().map(data), ...asked, "--html", html);
-    assert.equal(rowsOf(join(folder, `${name}.csv`)), rowsOf(join(paper, `${name}.csv`)));
-    await show(`file://${html}`, {}, async (page) => {
-      await page.setViewportSize({ width: 1400, height });
-      await pause(500); // charts are drawn again
-      await page.screenshot({ path: join(paper, `${name}.png`) });
-    });
-  });
-}
-
 test("they are small", () => {
   const sum = (...files) => files.reduce((all, one) => all + statSync(one).size, 0);
   assert.ok(sum(...["schedule", "budgets", "service"].map(file)) < kMostBytes);
-  assert.ok(sum(join(paper, "figure2.png"), join(paper, "figure3.png")) < kMostBytes);
 });
