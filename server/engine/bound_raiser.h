@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "server/cache/answer_cache.h"
 #include "server/engine/engine_resources.h"
-#include "server/engine/shared_solve.h"
+#include "server/engine/waiter.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {

@@ -3,114 +3,29 @@
 #define STOWAGE_SERVER_ENGINE_SHARED_SOLVE_H_
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "proto/service/results.h"
 #include "server/cache/cache_keys.h"
 #include "server/cache/cache_tier.h"
-#include "server/engine/client_limits.h"
-#include "server/engine/request_bytes.h"
+#include "server/engine/simulations.h"
 #include "server/engine/solve_steps.h"
-#include "server/events/call_trace.h"
+#include "server/engine/waiter.h"
+#include "server/engine/waiters.h"
 #include "solver/base/mutex.h"
 #include "solver/base/timers.h"
 #include "solver/model/answer.h"
-#include "solver/model/instance.h"
 #include "solver/model/request.h"
 
 namespace stowage {
-
-// What a caller learns about its request. Calls come from several threads; one that is under way
-// when Done() is called may arrive after it.
-class SolveListener {
- public:
-  virtual ~SolveListener() = default;
-  virtual void Queued(size_t /*before*/) {}     // so many solves wait before it
-  virtual void Running(double /*fraction*/) {}  // done, 0..1
-  // The best so far, simulated on this caller's own chain.
-  virtual void Improved(const std::shared_ptr<const Answer>& /*best*/) {}
-  virtual void Done(absl::StatusOr<SolveResult> result) = 0;  // exactly once
-};
-
-// Who sent a request, and until when the answer is of use.
-struct Caller {
-  std::string client = {};  // whose share of the queue the request takes
-  Timers::Clock::time_point deadline = Timers::Clock::time_point::max();
-  std::stop_token stop = {};  // set when the caller has left
-  ClientLimits limits = {};
-  bool is_part = false;  // between Engine::BeginParts() and EndParts()
-  CallTracePtr trace = {};
-};
-
-// A request with its keys, the instance that they were made of, and its share of the memory of all
-// requests, which is on the account of a client that waits. Immutable but for that, shared.
-struct KeyedRequest {
-  SolveRequest request;
-  std::shared_ptr<const Instance> rounded;
-  CacheKeys keys;
-  RequestBytes::Hold held = {};
-};
-using KeyedRequestPtr = std::shared_ptr<const KeyedRequest>;
-
-// When the best schedule so far becomes the answer: at the end of the time budget (0: none), or
-// early enough before the deadline for the response to reach the caller.
-Timers::Clock::time_point DueFor(double time_budget_seconds, const Caller& caller,
-                                 Timers::Clock::time_point arrived);
-
-// One caller that waits for an answer.
-struct Waiter {
-  Waiter(KeyedRequestPtr keyed_request, Caller its_caller,
-         std::shared_ptr<SolveListener> its_listener, Timers::Clock::time_point arrival,
-         Timers::Clock::time_point its_due)
-      : caller(std::move(its_caller)),
-        listener(std::move(its_listener)),
-        arrived(arrival),
-        due(its_due),
-        keyed(std::move(keyed_request)) {}
-
-  const SolveRequest& request() const { return keyed->request; }
-  const CacheKeys& keys() const { return keyed->keys; }
-
-  const Caller caller;
-  const std::shared_ptr<SolveListener> listener;
-  const Timers::Clock::time_point arrived;
-  const Timers::Clock::time_point due;  // as DueFor()
-
-  // Written before other threads can see the waiter. The request may be that of another waiter, and
-  // then differs in options that concern the call alone.
-  KeyedRequestPtr keyed;
-  Origin::Source source = Origin::Source::kSolved;  // of its answer
-  uint64_t id = 0;                                  // in the solve that it joined
-  std::shared_ptr<const SolveSteps> steps;          // of that solve
-
-  // Of a waiter whose time is up: its result where the best schedule so far does not fit its chain.
-  // Written by whoever removed it from its solve.
-  absl::Status otherwise;
-
-  // Touched only by the thread that watches the caller's stop token.
-  std::optional<std::stop_callback<std::function<void()>>> on_stop;
-
-  Mutex mutex;
-  bool ended ABSL_GUARDED_BY(mutex) = false;
-  Timers::Id timer ABSL_GUARDED_BY(mutex) = {};
-};
-using WaiterPtr = std::shared_ptr<Waiter>;
 
 // Waiters of one client with one exact request, which is not the one that was solved, and what is
 // to be simulated on their chain.
@@ -132,6 +47,15 @@ struct SolveInFlight {
   bool has_schedule = false;
 };
 
+// Where a solve is on its way, which solve_course.h describes.
+enum class SolveState {
+  kLookingUp,  // in the cache tiers
+  kElsewhere,  // another server solves the request
+  kQueued,     // for a solver thread
+  kRunning,
+  kEnded,  // for good: the answer is known, or the last waiter has left
+};
+
 // The solve of one request and its waiters. Whoever removes a waiter calls its listener's Done().
 // Thread-safe. What concerns one waiter takes O(log waiters).
 class SharedSolve {
@@ -143,9 +67,6 @@ class SharedSolve {
   const KeyedRequestPtr& shared_keyed() const { return keyed_; }
   const SolveRequest& request() const { return keyed_->request; }
   const CacheKeys& keys() const { return keyed_->keys; }
-  // Its caller says when it looks into the tiers and when the solver has ended; the other steps
-  // begin in the methods below.
-  SolveSteps& steps() { return *steps_; }
   // Whether a schedule that was simulated for the solve was thereby simulated for the waiter.
   bool SolvesExactly(const Waiter& waiter) const { return waiter.keys().exact == keys().exact; }
   // Of the waiter that has waited longest, in whose name the solve is queued; of the last one where
@@ -164,13 +85,9 @@ class SharedSolve {
   // The same for a waiter whose time is up, with the best answer so far. Null as long as there is
   // none: the waiter then gets the next one, from Improved().
   WaiterPtr LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>* best);
-  // True once, where the time of a waiter is up while the solve waits for its turn: the caller is
-  // to find a first schedule, which a solve that runs begins with.
+  // True once, where the time of a waiter is up before the solve runs: the caller is to find a
+  // first schedule, which a solve that runs begins with.
   bool ClaimFirst();
-  // It waits from `now` on, unless it has before, for another server that solves the request.
-  void AwaitOther(Timers::Clock::time_point now);
-  // When that began; nullopt: it has not.
-  std::optional<Timers::Clock::time_point> awaits_other_since() const;
   // Removes and returns all waiters of a client.
   std::vector<WaiterPtr> LeaveAllOf(const std::string& client);
 
@@ -184,10 +101,22 @@ class SharedSolve {
   std::vector<std::string> SetLookUpTicket(uint64_t ticket);
   std::vector<std::string> SetTicket(uint64_t ticket);
 
-  // Inform the listeners of all waiters.
+  // The solve enters a state, unless it has ended, and with it a step of its callers' traces.
+  void LookUp();
+  // Waits from `now` on, unless it has before.
+  void AwaitOther(Timers::Clock::time_point now);
+  // Informs the listeners of all waiters, as the next two do.
   void Queued(size_t before);
   void Started();
   void Progressed(double fraction);
+  // The solver has returned, which ends the step.
+  void Solved() { steps_->End(); }
+  SolveState state() const;
+  // When it began to wait for another server; nullopt: it has not.
+  std::optional<Timers::Clock::time_point> awaits_other_since() const;
+  // When it began to run; nullopt: it has not.
+  std::optional<Timers::Clock::time_point> started() const;
+
   // Informs those whose exact request is solved: to others the figures do not apply. Returns the
   // waiters whose time was up before there was a schedule, and removes them. Does nothing where a
   // schedule that is as fast is known.
@@ -220,33 +149,12 @@ class SharedSolve {
 
   std::shared_ptr<const Answer> best() const;
   SolveInFlight Describe(Timers::Clock::time_point now) const;
-  // When it began to run; nullopt: it has not.
-  std::optional<Timers::Clock::time_point> started() const;
 
  private:
-  struct Place {
-    WaiterPtr waiter;
-    bool is_late = false;  // takes the next schedule
-  };
-  // The waiters with one exact request share it.
-  struct ExactRequest {
-    KeyedRequestPtr keyed;
-    std::set<uint64_t> waiters;  // their ids
-  };
-  // What is to be simulated for one client. An exact request comes once in each queue.
-  struct Simulations {
-    std::deque<Fingerprint> late;  // by CacheKeys::exact, the first whose time was up first
-    absl::flat_hash_map<Fingerprint, std::vector<WaiterPtr>> late_waiters;  // removed
-    std::deque<std::vector<uint64_t>> others;                               // ids, first due first
-  };
-  using Places = std::map<uint64_t, Place>;  // by Waiter::id, that is, in the order of arrival
   enum class Whose { kAll, kExact };
   std::vector<std::shared_ptr<SolveListener>> Listeners(Whose whose) const;
-  Simulations* SimulationsOf(const std::string& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasAny(const std::vector<uint64_t>& ids) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::string> Clients() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  WaiterPtr Remove(Places::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Charge(const KeyedRequest& keyed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enter(SolveState next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndIfAllHaveLeft() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const KeyedRequestPtr keyed_;
   const Timers::Clock::time_point arrived_;
@@ -254,24 +162,20 @@ class SharedSolve {
   std::stop_source stop_;
   std::atomic<bool> is_claimed_ = false;
   mutable Mutex mutex_;
-  Places places_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, size_t> clients_ ABSL_GUARDED_BY(mutex_);  // waiters of each, above 0
-  absl::flat_hash_map<Fingerprint, ExactRequest> requests_
-      ABSL_GUARDED_BY(mutex_);  // of the waiters, by CacheKeys::exact
-  Caller owner_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  Waiters waiters_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> late_ ABSL_GUARDED_BY(mutex_);  // by id: those who take the next schedule
   Tickets tickets_ ABSL_GUARDED_BY(mutex_);
   double fraction_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const Answer> best_ ABSL_GUARDED_BY(mutex_);
   std::optional<Timers::Clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
   std::optional<Timers::Clock::time_point> awaits_other_ ABSL_GUARDED_BY(mutex_);
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  SolveState state_ ABSL_GUARDED_BY(mutex_) = SolveState::kLookingUp;
   bool is_first_claimed_ ABSL_GUARDED_BY(mutex_) = false;
   CachedAnswerPtr answer_ ABSL_GUARDED_BY(mutex_);  // once it is known, and where it is from
   Origin::Source source_ ABSL_GUARDED_BY(mutex_) = Origin::Source::kSolved;
-  // By client; an entry is there as long as the client's work is in the queue or runs.
-  std::map<std::string, Simulations> simulations_ ABSL_GUARDED_BY(mutex_);
+  Simulations simulations_ ABSL_GUARDED_BY(mutex_);
 };
+using SolvePtr = std::shared_ptr<SharedSolve>;
 
 }  // namespace stowage
 

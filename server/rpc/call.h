@@ -22,7 +22,7 @@
 #include "grpcpp/support/slice.h"
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/request_bytes.h"
-#include "server/engine/shared_solve.h"
+#include "server/engine/waiter.h"
 #include "server/events/call_trace.h"
 #include "server/events/observer.h"
 #include "server/rpc/admission.h"

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "server/cache/answer_cache.h"
 #include "server/cache/cache_keys.h"
-#include "server/engine/shared_solve.h"
+#include "server/engine/waiter.h"
 #include "server/rpc/shared_response.h"
 #include "solver/base/mutex.h"
 #include "solver/model/chain_warnings.h"
