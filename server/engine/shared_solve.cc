@@ -196,13 +196,12 @@ bool SharedSolve::AwaitBest(const WaiterPtr& waiter) {
 
 bool SharedSolve::HasToSimulate(const std::string& client) {
   MutexLock lock(mutex_);
-  return simulations_.Has(client, [&all = waiters_](uint64_t id) { return all.Has(id); });
+  return simulations_.Has(client, waiters_);
 }
 
 std::optional<ToSimulate> SharedSolve::NextToSimulate(const std::string& client) {
   MutexLock lock(mutex_);
-  std::optional<Simulations::Group> group =
-      simulations_.Next(client, [&all = waiters_](uint64_t id) { return all.Has(id); });
+  std::optional<Simulations::Group> group = simulations_.Next(client, waiters_);
   if (!group.has_value()) return std::nullopt;
   if (!group->late.empty()) return ToSimulate{.waiters = std::move(group->late), .best = best_};
   ToSimulate next = {.answer = answer_, .source = source_};

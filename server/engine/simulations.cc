@@ -49,10 +49,11 @@ std::vector<std::string> Simulations::Add(const std::vector<WaiterPtr>& waiters)
 
 // Skips exact requests whose waiters have all left. Where nobody is left the entry is erased, so
 // that whoever waits next is told to add the client's work.
-bool Simulations::Has(const std::string& client, Waits waits) {
+bool Simulations::Has(const std::string& client, const Waiters& waiters) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return false;
   OfClient& entry = found->second;
+  const auto waits = [&waiters](uint64_t id) { return waiters.Has(id); };
   while (!entry.others.empty() && absl::c_none_of(entry.others.front(), waits)) {
     entry.others.pop_front();
   }
@@ -61,8 +62,9 @@ bool Simulations::Has(const std::string& client, Waits waits) {
   return false;
 }
 
-std::optional<Simulations::Group> Simulations::Next(const std::string& client, Waits waits) {
-  if (!Has(client, waits)) return std::nullopt;
+std::optional<Simulations::Group> Simulations::Next(const std::string& client,
+                                                    const Waiters& waiters) {
+  if (!Has(client, waiters)) return std::nullopt;
   OfClient& entry = clients_.at(client);
   Group next;
   if (!entry.late.empty()) {

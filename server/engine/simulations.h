@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "server/cache/cache_keys.h"
 #include "server/engine/waiter.h"
+#include "server/engine/waiters.h"
 
 namespace stowage {
 
@@ -21,9 +21,6 @@ namespace stowage {
 // answer, and may leave before their turn. Not thread-safe: SharedSolve's lock guards it.
 class Simulations {
  public:
-  // Whether the waiter with that id has not left its solve.
-  using Waits = absl::FunctionRef<bool(uint64_t id)>;
-
   // Takes a late waiter. True: the caller is to add its client's work to the queue.
   bool AddLate(const WaiterPtr& waiter);
   // Takes all who wait for the answer, in the order of their ids. Whoever is due first comes first:
@@ -37,10 +34,11 @@ class Simulations {
     std::vector<WaiterPtr> late = {};
     std::vector<uint64_t> others = {};
   };
-  // Removes and returns the next. nullopt: nobody is left, and the client's work ends.
-  std::optional<Group> Next(const std::string& client, Waits waits);
+  // Removes and returns the next; `waiters` are those of the solve, without whoever has left.
+  // nullopt: nobody is left, and the client's work ends.
+  std::optional<Group> Next(const std::string& client, const Waiters& waiters);
   // Whether the work is to be added again; false: nobody is left, and it ends.
-  bool Has(const std::string& client, Waits waits);
+  bool Has(const std::string& client, const Waiters& waiters);
 
  private:
   // An exact request comes once in each queue.

@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdint>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,30 +14,26 @@ namespace stowage {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 using Clock = Timers::Clock;
 
 class SimulationsTest : public EngineTest {
  protected:
-  // A waiter with one of the requests, due after so many seconds.
+  // A waiter of the solve with one of the requests, due after so many seconds.
   WaiterPtr Waiting(int request, const std::string& client, int due_seconds = 100) {
     const auto waiter = std::make_shared<Waiter>(
         requests_[request], Caller{.client = client}, nullptr, Clock::time_point(),
         Clock::time_point() + std::chrono::seconds(due_seconds));
-    waiter->id = ++last_id_;
+    waiters_.Add(waiter);
     return waiter;
   }
   std::optional<Simulations::Group> Next(const std::string& client) {
-    return simulations_.Next(client, [this](uint64_t id) { return !left_.contains(id); });
+    return simulations_.Next(client, waiters_);
   }
-  bool Has(const std::string& client) {
-    return simulations_.Has(client, [this](uint64_t id) { return !left_.contains(id); });
-  }
+  bool Has(const std::string& client) { return simulations_.Has(client, waiters_); }
 
   const std::vector<KeyedRequestPtr> requests_ = {Keyed(Quick(0)), Keyed(Quick(1)),
                                                   Keyed(Quick(2))};
-  uint64_t last_id_ = 0;
-  std::set<uint64_t> left_;
+  Waiters waiters_{*NewWaiter(Quick(3)).waiter};
   Simulations simulations_;
 };
 
@@ -65,7 +60,7 @@ TEST_F(SimulationsTest, LateWaitersComeFirstThoseWithOneRequestTogether) {
 
 TEST_F(SimulationsTest, SkipsRequestsWhoseWaitersHaveAllLeft) {
   (void)simulations_.Add({Waiting(0, "a", 1), Waiting(1, "a", 2), Waiting(1, "a", 2)});
-  left_ = {1, 3};
+  for (int id : {1, 3}) EXPECT_NE(waiters_.Remove(id), nullptr);
   EXPECT_TRUE(Has("a"));
   EXPECT_THAT(Next("a")->others, ElementsAre(2, 3));
   EXPECT_FALSE(Has("a"));
