@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the guide and the references into build/docs, which need no network to read: the tutorials of
-# deploy/docs, the API of the Python package, by pdoc, and that of the server, from the comments of
-# proto/stowage/v1. Prints the path of the first page, last. Safe to run again.
+# Builds the guide and the references into build/docs, which need no network to read: the tutorials
+# and the operator's pages of deploy/docs, the API of the Python package, by pdoc, and that of the
+# server, from the comments of proto/stowage/v1. Prints the path of the first page, last. Safe to run again.
 #   deploy/docs.sh
 # What builds them comes from PyPI, into a venv in the user's cache. The package is imported from the
 # checkout, with the PyTorch of deploy/venv.sh.
@@ -59,7 +59,7 @@ OMP_NUM_THREADS=1 PYTHONPATH=$package:$packages "$tool" -m pdoc --docformat goog
 
 PYTHONPATH=$packages "$tool" deploy/dev/proto_reference >"$output/proto.html"
 
-# The tutorials and the index. Ends with an error where a page links to what does not exist.
+# The pages of deploy/docs and the index. Ends with an error where a page links to what does not exist.
 "$tool" - "$output" <<'PYTHON'
 import html, pathlib, re, sys
 from urllib.parse import unquote, urlsplit
@@ -71,7 +71,8 @@ from pygments.lexers import get_lexer_by_name
 
 source, output = pathlib.Path("deploy/docs"), pathlib.Path(sys.argv[1])
 formatter = HtmlFormatter(nowrap=True, style="friendly")
-most_words = 1500
+most_words = 1500  # of a tutorial
+operators_pages = ["install", "several-servers", "operate", "alerts", "sizing"]
 widest = 115  # columns of an output that is shown as it is; wider ones are wrapped
 
 
@@ -96,8 +97,8 @@ def code(text: str, language: str, attributes: str) -> str:
 
 
 def rewritten(link: str) -> str:
-    """A link from deploy/docs as one from the output: other tutorials and pictures are there, and
-    what else is in the checkout is as far away.
+    """A link from deploy/docs as one from the output: other pages and pictures are there, and what
+    else is in the checkout is as far away.
     """
     if link.endswith(".png"):
         return f"pictures/{pathlib.PurePath(link).name}"
@@ -110,7 +111,7 @@ def rewritten(link: str) -> str:
 
 
 def render(text: str) -> tuple[str, str]:
-    """The title and the HTML of a tutorial."""
+    """The title and the HTML of a page."""
     markdown = MarkdownIt("commonmark", {"highlight": code}).enable("table")
     tokens = markdown.parse(text)
     title = ""
@@ -125,21 +126,32 @@ def render(text: str) -> tuple[str, str]:
     return title, markdown.renderer.render(tokens, markdown.options, {})
 
 
-top = '<p class="top"><a href="index.html">Stowage</a></p>\n'
-tutorials = []
-for path in sorted(source.glob("[0-9]-*.md")):
-    text = path.read_text()
-    if len(text.split()) > most_words:
-        sys.exit(f"docs: {path} has {len(text.split())} words; {most_words} are allowed")
-    title, body = render(text)
+def entry(path: pathlib.Path) -> str:
+    """Writes the page; its line in the index."""
+    title, body = render(path.read_text())
+    top = '<p class="top"><a href="index.html">Stowage</a></p>\n'
     (output / f"{path.stem}.html").write_text(page(f"Stowage: {title}", top + body))
-    tutorials.append(f'<li><a href="{path.stem}.html">{re.sub("^[0-9]. ", "", title)}</a></li>\n')
+    return f'<li><a href="{path.stem}.html">{re.sub("^[0-9]. ", "", title)}</a></li>\n'
+
+
+tutorials = sorted(source.glob("[0-9]-*.md"))
+for path in tutorials:
+    words = len(path.read_text().split())
+    if words > most_words:
+        sys.exit(f"docs: {path} has {words} words; {most_words} are allowed")
+operation = [source / f"{name}.md" for name in operators_pages]
+forgotten = set(source.glob("*.md")) - {*tutorials, *operation}
+if forgotten:
+    sys.exit(f"docs: {forgotten.pop()} is in no part of the index: name it in deploy/docs.sh")
 (output / "index.html").write_text(page("Stowage", f"""<h1>Stowage</h1>
 <p>A service that tells a training job how to fit its model into GPU memory with the least time
 lost.</p>
 <h2>Guide</h2>
 <ol>
-{"".join(tutorials)}</ol>
+{"".join(map(entry, tutorials))}</ol>
+<h2>Operation</h2>
+<ul>
+{"".join(map(entry, operation))}</ul>
 <h2>Reference</h2>
 <ul>
 <li><a href="python/stowage.html">The Python package</a>, and its part for PyTorch,
@@ -147,7 +159,8 @@ lost.</p>
 <li><a href="proto.html">The server's API</a>, <code>stowage.v1</code>: calls, messages, fields,
 units</li>
 <li>In the checkout: <a href="../../README.md">overview</a>,
-<a href="../../deploy/README.md">operation</a>, <a href="../../solver/README.md">the model</a></li>
+<a href="../../deploy/README.md">first steps of an operator</a>,
+<a href="../../solver/README.md">the model</a></li>
 </ul>
 <p><img src="pictures/schedule.png" alt="A schedule: memory over time, its operations, its stages"></p>
 """))

@@ -62,7 +62,7 @@ void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->type_name("N")
       ->group("Solves");
   app.add_option("--short-threads", engine.short_threads,
-                 "solver threads beside those, for solves that are expected to take milliseconds")
+                 "further solver threads, for solves that are expected to take milliseconds")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))
       ->type_name("N")

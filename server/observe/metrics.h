@@ -1,5 +1,5 @@
 // What operators watch: counters and histograms of calls, answers and executions, and the engine's
-// state at every look. deploy/README.md says what each means and what to do about it.
+// state at every look. deploy/docs/operate.md has what each means and when to look at it.
 #ifndef STOWAGE_SERVER_OBSERVE_METRICS_H_
 #define STOWAGE_SERVER_OBSERVE_METRICS_H_
 

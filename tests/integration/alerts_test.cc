@@ -63,15 +63,15 @@ TEST(Alerts, HaveEachATestInWhichTheyFire) {
   }
 }
 
-TEST(Alerts, SayWhatToDoUnderAHeadingOfTheOperatorsPage) {
-  const std::string page = ReadFile(STOWAGE_DEPLOY "/README.md");
+TEST(Alerts, SayWhatToDoUnderAHeadingOfTheRunbook) {
+  const std::string page = ReadFile(STOWAGE_DEPLOY "/docs/alerts.md");
   std::set<std::string> names;
   for (const YAML::Node& alert : Alerts()) {
     const std::string name = alert["alert"].as<std::string>();
     names.insert(name);
     EXPECT_THAT(page, HasSubstr("\n### " + name + "\n"));
     EXPECT_EQ(alert["annotations"]["runbook"].as<std::string>(),
-              "deploy/README.md#" + absl::AsciiStrToLower(name));
+              "deploy/docs/alerts.md#" + absl::AsciiStrToLower(name));
     EXPECT_THAT(alert["labels"]["severity"].as<std::string>(), testing::AnyOf("page", "ticket"));
   }
   // And no heading is of an alert that is gone.

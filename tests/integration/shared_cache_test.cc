@@ -329,14 +329,14 @@ TEST(SolveLeases, AHolderThatComesTooLateStoresNothing) {
   EXPECT_EQ(stored(), of_other);
 }
 
-// The rights that deploy/README.md gives servers there are enough.
+// The rights that deploy/docs/several-servers.md gives servers there are enough.
 TEST(SolveLeases, NeedNoMoreRightsThanTheServersHave) {
   const TempFolder folder;
   const RedisNodes nodes(1);
-  const std::string readme = ReadFile(STOWAGE_ROOT "/deploy/README.md");
-  const size_t begin = readme.find("ACL SETUSER stowage on >PASSWORD");
+  const std::string page = ReadFile(STOWAGE_ROOT "/deploy/docs/several-servers.md");
+  const size_t begin = page.find("ACL SETUSER stowage on >PASSWORD");
   ASSERT_NE(begin, std::string::npos);
-  const std::string line = readme.substr(begin, readme.find('`', begin) - begin);
+  const std::string line = page.substr(begin, page.find('`', begin) - begin);
   EXPECT_EQ(nodes.Ask(0, absl::StrSplit(line, ' ')), "OK\n");
   std::vector<std::string> flags = Flags(nodes.Url());
   flags.insert(flags.end(),
