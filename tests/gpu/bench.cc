@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/base/torch_guarded.h"
+#include "client/torch/profile/link_profiler.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/validate.h"

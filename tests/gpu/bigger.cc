@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/torch/base/torch_guarded.h"
+#include "client/torch/profile/device_budget.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "tests/gpu/bench.h"

@@ -16,6 +16,7 @@
 #include "client/torch/profile/plain_step.h"
 #include "client/torch/profile/profiler.h"
 #include "client/torch/profile/save_options.h"
+#include "client/torch/stages/stage_probe.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
@@ -36,10 +37,10 @@ constexpr double kLeastOfPlain = 0.5;
 
 // What a schedule that stores everything would take if a skip counted in one value, as it does in
 // plain training.
-int64_t StoreAllOnceBytes(const TorchStages& stages, Chain chain) {
+int64_t StoreAllOnceBytes(const StageProbe& probe, Chain chain) {
   for (int l = 1; l <= chain.length(); ++l) {
     Stage& stage = chain.stages[static_cast<size_t>(l) - 1];
-    stage.saved_bytes = std::max<int64_t>(stage.saved_bytes - stages.passed_bytes(l), 0);
+    stage.saved_bytes = std::max<int64_t>(stage.saved_bytes - probe.passed_bytes(l), 0);
     stage.output_bytes = std::min(stage.output_bytes, stage.saved_bytes);
   }
   return StoreAllPeakBytes(chain);
@@ -70,7 +71,7 @@ absl::StatusOr<ShapePlan> ShapePlanner::MakePlan(const std::string& shape, const
   if (budget_bytes() == 0) RETURN_IF_ERROR(network_.SetBudget(plan.chain));
   plan.budget_bytes = budget_bytes();
   plan.platform.memory_bytes = budget_bytes();
-  if (kLeastOfPlain * static_cast<double>(StoreAllOnceBytes(stages, plan.chain)) <=
+  if (kLeastOfPlain * static_cast<double>(StoreAllOnceBytes(StageProbe(&stages), plan.chain)) <=
       static_cast<double>(budget_bytes())) {
     const absl::StatusOr<int64_t> plain =
         PlainPeakBytes(network_.stages(), input, loss, network_.meter());

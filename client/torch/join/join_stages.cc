@@ -100,15 +100,6 @@ absl::StatusOr<std::vector<bool>> FindWriters(const std::vector<TorchStage>& sta
   return writes;
 }
 
-std::vector<at::Tensor> BuffersOf(const std::vector<TorchStage>& stages) {
-  std::vector<at::Tensor> buffers;
-  for (const TorchStage& stage : stages) {
-    if (stage.module == nullptr) continue;
-    for (at::Tensor& buffer : stage.module->buffers()) buffers.push_back(std::move(buffer));
-  }
-  return buffers;
-}
-
 // The output on `sample`, without a graph. Holds one value at a time.
 absl::StatusOr<at::Tensor> OutputOf(const std::vector<TorchStage>& stages,
                                     const TorchInput& sample) {

@@ -16,7 +16,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,8 +27,7 @@
 #include "client/torch/profile/stage_timer.h"
 #include "client/torch/profile/state_backup.h"
 #include "client/torch/profile/step_times.h"
-#include "client/torch/stages/replay.h"
-#include "solver/base/quantile.h"
+#include "client/torch/stages/stage_probe.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/modes.h"
 
@@ -40,11 +38,11 @@ namespace {
 class Profiler {
  public:
   Profiler(TorchStages* stages, Device* device, MemoryMeter* meter, const ProfileOptions& options)
-      : stages_(*stages), timer_(stages, device, meter), options_(options) {}
+      : stages_(*stages), probe_(stages), timer_(stages, device, meter), options_(options) {}
 
   absl::Status Begin() {
     RETURN_IF_ERROR(timer_.Begin());
-    chain_.input_bytes = stages_.ValueBytes(0);
+    chain_.input_bytes = probe_.ValueBytes(0);
     return absl::OkStatus();
   }
 
@@ -53,7 +51,7 @@ class Profiler {
     const int l = chain_.length() + 1;
     if (options_.progress) options_.progress(l);
     ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
-    gradients_.push_back(stages_.gradient_parts(l));
+    gradients_.push_back(probe_.gradient_parts(l));
     (l <= stages_.length() ? chain_.stages.emplace_back() : chain_.loss) = std::move(stage);
     return absl::OkStatus();
   }
@@ -144,21 +142,21 @@ class Profiler {
     stage.name = is_loss ? "" : stages_.stage(l).name;
     stage.no_recompute = !is_loss && stages_.stage(l).no_recompute;
     stage.input_unread = MayLoseInput(l);
-    const StageOutput input = stages_.Output(l - 1);
+    const StageOutput input = probe_.Output(l - 1);
     OperationRuns forwards;
     OperationRuns backwards;
     std::string work;
     int64_t forward_bytes = 0;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
-      stages_.SetOutput(l - 1, input);
+      probe_.SetOutput(l - 1, input);
       RETURN_IF_ERROR(timer_.Forward({.stage = l}));
       const int64_t new_bytes = timer_.new_bytes();
-      stage.saved_bytes = stages_.ValueBytes(l);
-      if (work.empty() && !is_loss) work = stages_.WorkOf(l);
-      stage.input_unread = stage.input_unread && !stages_.NeedsInput(l);
+      stage.saved_bytes = probe_.ValueBytes(l);
+      if (work.empty() && !is_loss) work = probe_.WorkOf(l);
+      stage.input_unread = stage.input_unread && !probe_.NeedsInput(l);
       RETURN_IF_ERROR(timer_.Backward(l));
-      const int64_t backward_overhead = timer_.new_bytes() - stages_.GradientBytes(l - 1);
-      stages_.SetGradients(l - 1, {});
+      const int64_t backward_overhead = timer_.new_bytes() - probe_.GradientBytes(l - 1);
+      probe_.SetGradients(l - 1, {});
       if (run < 0) continue;
       forward_bytes = std::max(forward_bytes, new_bytes);
       stage.backward_overhead_bytes = std::max(stage.backward_overhead_bytes, backward_overhead);
@@ -168,10 +166,10 @@ class Profiler {
     forwards_.push_back(std::move(forwards));
     backwards_.push_back(std::move(backwards));
     work_.push_back(std::move(work));
-    stage.no_offload = stages_.shared(l);
+    stage.no_offload = probe_.shared(l);
     // What it has passed on would be counted nowhere.
-    if (options_.stays_on_device && stages_.passed_bytes(l) > 0) stage.input_unread = false;
-    stages_.SetOutput(l - 1, input);
+    if (options_.stays_on_device && probe_.passed_bytes(l) > 0) stage.input_unread = false;
+    probe_.SetOutput(l - 1, input);
     replays_.emplace_back();
     if (!is_loss && !stage.no_recompute && !options_.graph_mode) {
       ASSIGN_OR_RETURN(replays_.back(), MeasureReplays(l));
@@ -193,7 +191,7 @@ class Profiler {
                                     .kind = OperationKind::kForwardCheckpoint,
                                     .repeated = true,
                                     .replayed = true}));
-    if (!stages_.EndsEarly(l)) return OperationRuns();
+    if (!probe_.EndsEarly(l)) return OperationRuns();
     OperationRuns replays;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       const absl::Status status = timer_.Forward({.stage = l, .run = 1, .replay = true});
@@ -207,26 +205,27 @@ class Profiler {
 
   // Adds the output's bytes to `stage`. Leaves the output as the only live value.
   absl::Status MeasureOutput(int l, Stage* stage) {
-    stages_.SetOutput(l, {});  // which the forward would free first
+    probe_.SetOutput(l, {});  // which the forward would free first
     RETURN_IF_ERROR(timer_.Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
-    stage->output_bytes = stages_.ValueBytes(l);
+    stage->output_bytes = probe_.ValueBytes(l);
     stage->forward_overhead_bytes = std::max<int64_t>(timer_.new_bytes() - stage->output_bytes, 0);
     if (options_.stays_on_device) {
       stage->saved_bytes =
-          std::max(stage->saved_bytes - stages_.passed_bytes(l), stage->output_bytes);
+          std::max(stage->saved_bytes - probe_.passed_bytes(l), stage->output_bytes);
     }
-    stages_.SetOutput(l - 1, {});
+    probe_.SetOutput(l - 1, {});
     return absl::OkStatus();
   }
 
   TorchStages& stages_;
+  StageProbe probe_;
   StageTimer timer_;
   const ProfileOptions options_;
   Chain chain_;                          // the stages measured so far
   std::vector<OperationRuns> forwards_;  // of those stages, then of the loss
   std::vector<OperationRuns> backwards_;
   std::vector<OperationRuns> replays_;                // empty: as long as the forward
-  std::vector<std::string> work_;                     // TorchStages::WorkOf()
+  std::vector<std::string> work_;                     // StageProbe::WorkOf()
   std::vector<std::vector<GradientPart>> gradients_;  // of those stages' inputs
 };
 
@@ -298,73 +297,6 @@ absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMe
   return chain;
 }
 
-// Times copies between device memory and host memory.
-class LinkTimer {
- public:
-  struct Directions {
-    bool to_host = false;
-    bool to_device = false;
-  };
-
-  explicit LinkTimer(Device* device) : device_(*device) {}
-  ~LinkTimer() {
-    (void)device_.Synchronize();
-    for (const DeviceSpan span : {read_, written_}) device_.Free(span);
-    for (const PinnedSpan span : {host_read_, host_written_}) device_.FreePinned(span);
-  }
-  LinkTimer(const LinkTimer&) = delete;
-  LinkTimer& operator=(const LinkTimer&) = delete;
-
-  absl::Status Allocate(int64_t bytes) {
-    ASSIGN_OR_RETURN(read_, device_.Allocate(bytes));
-    ASSIGN_OR_RETURN(written_, device_.Allocate(bytes));
-    ASSIGN_OR_RETURN(host_read_, device_.AllocatePinned(bytes));
-    ASSIGN_OR_RETURN(host_written_, device_.AllocatePinned(bytes));
-    // Pages that were never written are read faster and written more slowly than others.
-    for (const PinnedSpan span : {host_read_, host_written_}) {
-      std::memset(span.data, 1, static_cast<size_t>(bytes));
-    }
-    RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, host_read_, read_));
-    RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, host_read_, written_));
-    return device_.Synchronize();
-  }
-
-  // Seconds of copies of `bytes` in all directions at once, after one unmeasured run.
-  absl::StatusOr<std::vector<double>> Seconds(Directions directions, int64_t bytes, int repeats) {
-    std::vector<double> seconds;
-    for (int run = -1; run < repeats; ++run) {
-      ASSIGN_OR_RETURN(const double once, TimeOnce(directions, bytes));
-      if (run >= 0) seconds.push_back(once);
-    }
-    return seconds;
-  }
-
- private:
-  absl::StatusOr<double> TimeOnce(Directions directions, int64_t bytes) {
-    ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
-    RETURN_IF_ERROR(device_.Wait(Queue::kToHost, begin));
-    RETURN_IF_ERROR(device_.Wait(Queue::kToDevice, begin));
-    if (directions.to_host) {
-      RETURN_IF_ERROR(
-          device_.Copy(Queue::kToHost, DeviceSpan{read_.data, bytes}, {host_written_.data, bytes}));
-    }
-    if (directions.to_device) {
-      RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, PinnedSpan{host_read_.data, bytes},
-                                   {written_.data, bytes}));
-    }
-    ASSIGN_OR_RETURN(const auto to_host, device_.Record(Queue::kToHost));
-    ASSIGN_OR_RETURN(const auto to_device, device_.Record(Queue::kToDevice));
-    RETURN_IF_ERROR(device_.Synchronize());
-    return std::max(to_host->Seconds(), to_device->Seconds()) - begin->Seconds();
-  }
-
-  Device& device_;
-  DeviceSpan read_;
-  DeviceSpan written_;
-  PinnedSpan host_read_;
-  PinnedSpan host_written_;
-};
-
 }  // namespace
 
 absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,
@@ -389,61 +321,6 @@ absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMe
   }
   if (!status.ok()) return status;
   return chain;
-}
-
-absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options) {
-  LinkTimer timer(device);
-  RETURN_IF_ERROR(timer.Allocate(options.bytes));
-  Platform platform;
-  platform.memory_bytes = INT64_MAX;
-  const auto sorted = [&](LinkTimer::Directions directions) -> absl::StatusOr<std::vector<double>> {
-    ASSIGN_OR_RETURN(std::vector<double> seconds,
-                     timer.Seconds(directions, options.bytes, options.repeats));
-    std::sort(seconds.begin(), seconds.end());
-    return seconds;
-  };
-  // The minimum: noise only ever lengthens such a short time.
-  ASSIGN_OR_RETURN(const std::vector<double> latencies,
-                   timer.Seconds({.to_host = true}, 1, options.repeats));
-  platform.transfer_latency_seconds = *std::min_element(latencies.begin(), latencies.end());
-  ASSIGN_OR_RETURN(const std::vector<double> to_host, sorted({.to_host = true}));
-  ASSIGN_OR_RETURN(const std::vector<double> to_device, sorted({.to_device = true}));
-  ASSIGN_OR_RETURN(const std::vector<double> both, sorted({.to_host = true, .to_device = true}));
-  const auto rate = [&](double seconds) {
-    // At least half, in case the latency was measured too long.
-    const double transfer_seconds =
-        std::max(seconds - platform.transfer_latency_seconds, seconds / 2);
-    return static_cast<double>(options.bytes) / transfer_seconds;
-  };
-  platform.offload_bytes_per_second = rate(MedianOf(to_host));
-  platform.prefetch_bytes_per_second = rate(MedianOf(to_device));
-  // On a full-duplex link `both` is about the maximum, on a half-duplex link about the sum. What is
-  // between, such as a memory that both directions share, counts as half, by a margin that noise
-  // does not cross: the least times have least of it.
-  constexpr double kMostOfFullDuplex = 0.3;
-  const auto [shorter, longer] = std::minmax(to_host.front(), to_device.front());
-  platform.half_duplex = both.front() > longer + kMostOfFullDuplex * shorter;
-  return platform;
-}
-
-MemoryBudget BudgetOf(const TorchStages& stages, const BudgetOptions& options) {
-  MemoryBudget budget;
-  budget.device_bytes = options.device_bytes;
-  budget.context_bytes = options.context_bytes;
-  for (const at::Tensor& parameter : stages.Parameters()) {
-    const auto bytes = static_cast<int64_t>(parameter.nbytes());
-    budget.weight_bytes += bytes;
-    if (!parameter.requires_grad()) continue;
-    budget.gradient_bytes += bytes;
-    budget.optimizer_bytes += options.optimizer_copies * bytes;
-  }
-  // Twice: a step keeps a copy of their content for recomputations.
-  for (const at::Tensor& buffer : stages.Buffers()) {
-    budget.weight_bytes += 2 * static_cast<int64_t>(buffer.nbytes());
-  }
-  budget.margin_bytes =
-      static_cast<int64_t>(options.margin * static_cast<double>(options.device_bytes));
-  return budget;
 }
 
 }  // namespace stowage

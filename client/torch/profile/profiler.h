@@ -1,17 +1,14 @@
-// Measures a solver's input: the chain of a network, and the link between device and host.
+// Measures the chain of a network.
 #ifndef STOWAGE_CLIENT_TORCH_PROFILE_PROFILER_H_
 #define STOWAGE_CLIENT_TORCH_PROFILE_PROFILER_H_
 
-#include <cstdint>
 #include <functional>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/agent/device.h"
 #include "client/torch/base/memory_meter.h"
 #include "client/torch/stages/torch_stages.h"
 #include "solver/model/chain.h"
-#include "solver/model/platform.h"
 
 namespace stowage {
 
@@ -50,41 +47,6 @@ struct ProfileOptions {
 // Source: RR-9302, section 5.1.
 absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,
                                    const ProfileOptions& options = {});
-
-struct LinkOptions {
-  int64_t bytes = int64_t{64} << 20;  // of one timed transfer
-  int repeats = 5;
-};
-
-// Measures bandwidths and latency of the link. The caller sets the platform's memory. The link is
-// half duplex unless concurrent copies in both directions take hardly longer than one alone.
-// Errors: the device's.
-absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options = {});
-
-// How a device's memory is used, and what is left for activations and their gradients.
-struct MemoryBudget {
-  int64_t device_bytes = 0;     // total
-  int64_t context_bytes = 0;    // used by the driver, libraries and other processes
-  int64_t weight_bytes = 0;     // parameters, and buffers with the copies that recomputations read
-  int64_t gradient_bytes = 0;   // of the trained parameters
-  int64_t optimizer_bytes = 0;  // the optimizer's state
-  int64_t margin_bytes = 0;     // for fragmentation and unforeseen allocations
-
-  int64_t activation_bytes() const {  // negative if nothing is left
-    return device_bytes - context_bytes - weight_bytes - gradient_bytes - optimizer_bytes -
-           margin_bytes;
-  }
-};
-
-struct BudgetOptions {
-  int64_t device_bytes = 0;
-  int64_t context_bytes = 0;
-  // Numbers of optimizer state for each trained number: 0 for plain gradient descent, 1 with
-  // momentum, 2 for Adam.
-  int optimizer_copies = 0;
-  double margin = 0.02;  // a fraction of device_bytes
-};
-MemoryBudget BudgetOf(const TorchStages& stages, const BudgetOptions& options);
 
 }  // namespace stowage
 

@@ -13,6 +13,7 @@
 #include "client/torch/profile/stage_timer.h"
 #include "client/torch/profile/state_backup.h"
 #include "client/torch/profile/step_times.h"
+#include "client/torch/stages/stage_probe.h"
 #include "solver/algorithms/kept_choice.h"
 #include "solver/base/status_macros.h"
 
@@ -32,17 +33,21 @@ class OptionFinder {
  public:
   OptionFinder(TorchStages* stages, Device* device, MemoryMeter* meter,
                const SaveOptionsSearch& search, Chain* chain)
-      : stages_(*stages), timer_(stages, device, meter), search_(search), chain_(*chain) {}
+      : stages_(*stages),
+        probe_(stages),
+        timer_(stages, device, meter),
+        search_(search),
+        chain_(*chain) {}
 
   absl::Status Run() {
     RETURN_IF_ERROR(timer_.Begin());
     for (int l = 1; l <= stages_.length(); ++l) {
       if (search_.progress) search_.progress(l);
-      input_ = stages_.Output(l - 1);
+      input_ = probe_.Output(l - 1);
       RETURN_IF_ERROR(FindOptions(l));
-      stages_.SetOutput(l - 1, std::exchange(input_, {}));
+      probe_.SetOutput(l - 1, std::exchange(input_, {}));
       RETURN_IF_ERROR(timer_.Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
-      stages_.SetOutput(l - 1, {});
+      probe_.SetOutput(l - 1, {});
     }
     return absl::OkStatus();
   }
@@ -131,12 +136,12 @@ class OptionFinder {
     constexpr int kForwards = 3;
     std::vector<OperatorCost> costs;
     for (int run = 0; run < kForwards; ++run) {
-      stages_.SetOutput(l - 1, input_);
+      probe_.SetOutput(l - 1, input_);
       std::vector<OperatorCost> once;
-      stages_.set_measured_operators(&once);
+      probe_.MeasureOperators(l, &once);
       const absl::Status status = timer_.Forward({.stage = l});
-      stages_.set_measured_operators(nullptr);
-      stages_.SetOutput(l, {});
+      probe_.MeasureOperators(l, nullptr);
+      probe_.SetOutput(l, {});
       RETURN_IF_ERROR(status);
       if (run == 0) costs = once;
       if (costs.size() != once.size()) {
@@ -150,17 +155,17 @@ class OptionFinder {
   }
 
   absl::StatusOr<Measured> MeasureOnce(int l, int save_option) {
-    stages_.SetOutput(l - 1, input_);
+    probe_.SetOutput(l - 1, input_);
     Measured measured;
     RETURN_IF_ERROR(timer_.Forward({.stage = l, .save_option = save_option}));
-    measured.saved_bytes = stages_.ValueBytes(l);
+    measured.saved_bytes = probe_.ValueBytes(l);
     measured.forward_bytes = timer_.new_bytes();
     // Counted like the stage's own way.
-    if (search_.stays_on_device) measured.saved_bytes -= stages_.passed_bytes(l);
+    if (search_.stays_on_device) measured.saved_bytes -= probe_.passed_bytes(l);
     measured.saved_bytes = std::max(measured.saved_bytes, stage(l).output_bytes);
     RETURN_IF_ERROR(timer_.Backward(l));
-    measured.overhead_bytes = timer_.new_bytes() - stages_.GradientBytes(l - 1);
-    stages_.SetGradients(l - 1, {});
+    measured.overhead_bytes = timer_.new_bytes() - probe_.GradientBytes(l - 1);
+    probe_.SetGradients(l - 1, {});
     const OperationTimes& forward = timer_.last_forward();
     const OperationTimes& backward = timer_.last_backward();
     measured.times = {forward.host_seconds + backward.host_seconds,
@@ -218,6 +223,7 @@ class OptionFinder {
   }
 
   TorchStages& stages_;
+  StageProbe probe_;
   StageTimer timer_;
   const SaveOptionsSearch search_;
   Chain& chain_;

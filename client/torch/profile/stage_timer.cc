@@ -41,7 +41,7 @@ absl::Status StageTimer::Forward(const ForwardCall& call) {
 
 absl::Status StageTimer::Backward(int l) {
   // The loss has a gradient of its own.
-  if (l <= stages_.length()) stages_.SetGradients(l, OnesLike(stages_.Output(l)));
+  if (l <= stages_.length()) probe_.SetGradients(l, OnesLike(probe_.Output(l)));
   return Time([this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); },
               &last_backward_);
 }

@@ -9,6 +9,7 @@
 #include "client/agent/executor.h"
 #include "client/torch/base/memory_meter.h"
 #include "client/torch/profile/step_times.h"
+#include "client/torch/stages/stage_probe.h"
 #include "client/torch/stages/torch_stages.h"
 
 namespace stowage {
@@ -19,7 +20,7 @@ class StageTimer {
  public:
   // Borrows all. Requires: `stages` have been fed.
   StageTimer(TorchStages* stages, Device* device, MemoryMeter* meter)
-      : stages_(*stages), device_(*device), meter_(*meter) {}
+      : stages_(*stages), probe_(stages), device_(*device), meter_(*meter) {}
 
   absl::Status Begin();
   absl::Status Forward(const ForwardCall& call);
@@ -37,6 +38,7 @@ class StageTimer {
   absl::Status Time(DeviceWork work, OperationTimes* last);
 
   TorchStages& stages_;
+  StageProbe probe_;
   Device& device_;
   MemoryMeter& meter_;
   int64_t before_bytes_ = 0;

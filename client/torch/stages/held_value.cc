@@ -143,12 +143,12 @@ int64_t HeldValue::PassedBytes(int64_t granularity) const {
   return bytes;
 }
 
-bool HeldValue::IsShared(const std::vector<HeldValue>& values) const {
+bool HeldValue::IsShared(const std::vector<const HeldValue*>& values) const {
   // Each block is one reference to its storage.
   const auto references = [&values](const Block& block) {
     int64_t count = 0;
-    for (const HeldValue& value : values) {
-      for (const auto& other : value.blocks_) {
+    for (const HeldValue* value : values) {
+      for (const auto& other : value->blocks_) {
         if (other->storage && other->identity == block.identity) ++count;
       }
     }

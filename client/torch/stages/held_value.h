@@ -74,7 +74,7 @@ class HeldValue {
   int64_t PassedBytes(int64_t granularity) const;
   // Whether an object beside `values`, such as a tensor in a module, keeps a block alive that the
   // value before has not passed on.
-  bool IsShared(const std::vector<HeldValue>& values) const;
+  bool IsShared(const std::vector<const HeldValue*>& values) const;
 
   // Require: the value is on the device.
   at::Tensor Tensor(const TensorView& view) const;

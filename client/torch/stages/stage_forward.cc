@@ -60,6 +60,23 @@ at::Tensor NotForBackward() {
 
 }  // namespace
 
+Constants ConstantsOf(const std::vector<TorchStage>& stages, const SideInputs& sides) {
+  Constants constants;
+  for (const TorchStage& stage : stages) {
+    if (stage.module == nullptr) continue;
+    for (const at::Tensor& buffer : stage.module->buffers()) {
+      constants.emplace(StorageOf(buffer), Constant::kBuffer);
+    }
+    for (const at::Tensor& parameter : stage.module->parameters()) {
+      constants[StorageOf(parameter)] = Constant::kParameter;
+    }
+  }
+  for (const auto& [name, tensor] : sides) {
+    if (tensor.has_storage()) constants.emplace(StorageOf(tensor), Constant::kSideInput);
+  }
+  return constants;
+}
+
 bool HoldsSavedTensorsOnly(const StageGraph& graph, const Constants& constants) {
   return graph.HoldsSavedTensorsOnly([&constants](const at::Tensor& leaf) {
     return leaf.has_storage() && constants.count(StorageOf(leaf)) > 0;

@@ -27,6 +27,7 @@ namespace stowage {
 // stage that saves one saves no memory of its value.
 enum class Constant { kBuffer, kParameter, kSideInput };
 using Constants = std::unordered_map<const void*, Constant>;
+Constants ConstantsOf(const std::vector<TorchStage>& stages, const SideInputs& sides);
 
 // StageGraph::HoldsSavedTensorsOnly() beside these.
 bool HoldsSavedTensorsOnly(const StageGraph& graph, const Constants& constants);

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/container/sequential.h>
 
 #include <cstddef>
 #include <functional>
@@ -13,6 +14,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/status/status.h"
 
 namespace stowage {
 
@@ -68,6 +71,13 @@ inline bool IsEager(const TorchStage& stage) {
   return stage.control_flow || stage.tuple_forward != nullptr;
 }
 
+// One stage for each child. The modules are shared; children added later are not included.
+std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential);
+
+// Of all modules, each once: stages may share them.
+std::vector<at::Tensor> ParametersOf(const std::vector<TorchStage>& stages);
+std::vector<at::Tensor> BuffersOf(const std::vector<TorchStage>& stages);
+
 // By name. Tensors that any stage may read and no value holds, such as masks: the caller keeps them
 // on the device for the whole step. They take no gradient and must not change meanwhile.
 using SideInputs = std::map<std::string, at::Tensor>;
@@ -82,6 +92,10 @@ struct TorchInput {
   at::Tensor tensor;  // of the first stage
   SideInputs sides;
 };
+
+// Errors: FAILED_PRECONDITION if there is no input, INVALID_ARGUMENT for one that is not on
+// `device` and for a side input that is undefined or requires a gradient.
+absl::Status CheckInput(const TorchInput& input, c10::Device device);
 
 // Computes the loss, a tensor of one number, from the last stage's output.
 using TorchLoss = std::function<at::Tensor(const at::Tensor&)>;

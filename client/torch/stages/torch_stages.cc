@@ -5,8 +5,6 @@
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 
-#include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -24,40 +22,7 @@ TorchOptions WithIndex(TorchOptions options) {
   return options;
 }
 
-// True where two tensors differ; NaN equals NaN.
-at::Tensor Differing(const at::Tensor& one, const at::Tensor& other, double tolerance) {
-  return at::isclose(one, other, tolerance, tolerance, /*equal_nan=*/true).logical_not();
-}
-
-// The tensors of all modules, each once: stages may share parameters.
-std::vector<at::Tensor> Distinct(
-    const std::vector<TorchStage>& stages,
-    const std::function<std::vector<at::Tensor>(torch::nn::Module&)>& tensors_of) {
-  std::vector<at::Tensor> all;
-  std::unordered_set<const void*> seen;
-  for (const TorchStage& stage : stages) {
-    if (stage.module == nullptr) continue;
-    for (at::Tensor& tensor : tensors_of(*stage.module)) {
-      if (seen.insert(tensor.unsafeGetTensorImpl()).second) all.push_back(std::move(tensor));
-    }
-  }
-  return all;
-}
-
 }  // namespace
-
-std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential) {
-  std::vector<TorchStage> stages;
-  for (const auto& child : sequential->named_children()) {
-    const size_t index = stages.size();
-    stages.push_back(
-        {.name = child.key(),
-         .forward = [any = *(sequential->begin() + static_cast<std::ptrdiff_t>(index))](
-                        const at::Tensor& input) mutable { return any.forward(input); },
-         .module = child.value()});
-  }
-  return stages;
-}
 
 TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& options)
     : stages_(std::move(stages)), options_(WithIndex(options)), verifies_(options.verifies) {
@@ -71,28 +36,16 @@ TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& opt
     loss.saves.clear();  // nothing reads them
     loss.name += "..loss";
   }
-  const size_t values = stages_.size() + 2;
-  values_.resize(values);
-  gradients_.resize(values);
-  recorded_.resize(values);
-  kept_.resize(values);
-  first_outputs_.resize(values);
-  shared_.resize(values);
-  passed_bytes_.resize(values);
-  gradient_parts_.resize(values);
   stages_.push_back(std::move(loss));
   borders_.emplace(stages_);
-  replays_.emplace_back(nullptr, options_.device);  // of value 0, which no stage computes
-  for (const TorchStage& stage : stages_) replays_.emplace_back(stage.module, options_.device);
+  states_.reserve(stages_.size() + 1);
+  states_.emplace_back(nullptr, options_.device);
+  for (const TorchStage& stage : stages_) states_.emplace_back(stage.module, options_.device);
 }
 
-std::vector<at::Tensor> TorchStages::Parameters() const {
-  return Distinct(stages_, [](torch::nn::Module& module) { return module.parameters(); });
-}
+std::vector<at::Tensor> TorchStages::Parameters() const { return ParametersOf(stages_); }
 
-std::vector<at::Tensor> TorchStages::Buffers() const {
-  return Distinct(stages_, [](torch::nn::Module& module) { return module.buffers(); });
-}
+std::vector<at::Tensor> TorchStages::Buffers() const { return BuffersOf(stages_); }
 
 void TorchStages::Feed(TorchInput input, TorchLoss loss) {
   input_ = std::move(input);
@@ -114,104 +67,28 @@ void TorchStages::FeedAs(const TorchStages& other) {
   feeder_state_ = other.feeder_state_;
 }
 
-int64_t TorchStages::ValueBytes(int l) const { return Value(l).Bytes(options_.granularity); }
-
-// A gradient may be a view of a larger tensor, so its storage counts.
-int64_t TorchStages::GradientBytes(int l) const {
-  HeldValue held;
-  for (const at::Tensor& gradient : gradients_[static_cast<size_t>(l)]) {
-    if (gradient.defined()) held.Hold(gradient);
-  }
-  return held.Bytes(options_.granularity);
-}
-
 void TorchStages::SetSaveOptions(int l, std::vector<KeptOperators> options) {
   stages_[static_cast<size_t>(l) - 1].save_options = std::move(options);
-}
-
-// Kept results and filled places share the value's memory.
-void TorchStages::Drop(int l) {
-  const auto index = static_cast<size_t>(l);
-  Value(l) = HeldValue();
-  if (!kept_[index].has_value()) return;
-  kept_[index].reset();
-  recorded_[index].reset();
-}
-
-void TorchStages::SetOutput(int l, const StageOutput& output) {
-  Drop(l);
-  recorded_[static_cast<size_t>(l)].reset();  // it keeps what its last replay has saved
-  Value(l).HoldOutput(output);
-}
-
-void TorchStages::SetGradients(int l, Tensors gradients) {
-  gradients_[static_cast<size_t>(l)] = std::move(gradients);
-  loss_is_done_ = true;
-}
-
-bool TorchStages::NeedsInput(int l) const {
-  return Value(l).reads_input || !HoldsSavedTensorsOnly(Value(l).graph, constants_);
-}
-
-std::string TorchStages::WorkOf(int l) const {
-  std::string work = Value(l).graph.Work();
-  if (!work.empty()) absl::StrAppend(&work, "; ", ValueBytes(l - 1), " to ", ValueBytes(l));
-  return work;
-}
-
-void TorchStages::FindConstants() {
-  constants_.clear();
-  for (size_t l = 1; l <= stages_.size(); ++l) {
-    const std::shared_ptr<torch::nn::Module>& module = stages_[l - 1].module;
-    if (module == nullptr) continue;
-    for (const at::Tensor& buffer : module->buffers())
-      constants_.emplace(StorageOf(buffer), Constant::kBuffer);
-    for (const at::Tensor& parameter : module->parameters()) {
-      constants_[StorageOf(parameter)] = Constant::kParameter;
-    }
-  }
-  for (const auto& [name, tensor] : input_.sides) {
-    if (tensor.has_storage()) constants_.emplace(StorageOf(tensor), Constant::kSideInput);
-  }
-}
-
-absl::Status TorchStages::CheckFed() const {
-  const at::Tensor& input = input_.tensor;
-  if (!input.defined()) return absl::FailedPreconditionError("no input: Feed() it first");
-  if (!IsOnDevice(input, options_.device)) {
-    return absl::InvalidArgumentError(absl::StrCat("the input is on ", input.device().str(),
-                                                   ", but the network on ", options_.device.str()));
-  }
-  for (const auto& [name, tensor] : input_.sides) {
-    if (!tensor.defined()) {
-      return absl::InvalidArgumentError(absl::StrCat("side input ", name, " is no tensor"));
-    }
-    if (!tensor.requires_grad()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("side input ", name,
-                     " requires a gradient, which none has: detach() it, or "
-                     "make what computes it the first stage"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status TorchStages::Begin(void* stream) {
   return TorchGuarded([&]() -> absl::Status {
     Abandon();
-    RETURN_IF_ERROR(CheckFed());
+    RETURN_IF_ERROR(CheckInput(input_, options_.device));
     compute_stream_ = stream;
     WaitForCaller(options_.device, stream);
     // Casts of weights that autocast has cached on this thread are from before the optimizer's
     // step.
     at::autocast::clear_cache();
-    FindConstants();
+    // Every step, since parameters may be frozen, replaced or moved in between.
+    constants_ = ConstantsOf(stages_, input_.sides);
     at::Tensor input = std::exchange(input_.tensor, {});
     const bool differentiable = input.requires_grad();
     input = input.detach();
     // A view of a larger tensor would keep all of its storage.
     if (input.storage().nbytes() > input.nbytes()) input = input.clone();
     input_stays_ = input.storage().use_count() > 1;
-    SetOutput(0, {{input}, {differentiable}, {0}});
+    state(0).SetOutput({{input}, {differentiable}, {0}});
     return absl::OkStatus();
   });
 }
@@ -232,40 +109,26 @@ absl::Status TorchStages::OtherNetwork() const {
       absl::StrCat("the plan is of another network than this one of ", length(), " stages"));
 }
 
-absl::Status TorchStages::CheckForward(int l) const {
-  if (l >= 1 && l <= length() + 1 && Value(l - 1).live()) return absl::OkStatus();
-  return OtherNetwork();
-}
-
-absl::Status TorchStages::CheckBackward(int l) const {
-  if (l < 1 || l > length() + 1) return OtherNetwork();
-  const bool has_input = Value(l - 1).live() || !Value(l).reads_input;
-  if (has_input && Value(l).saved() && (l > length() || loss_is_done_)) return absl::OkStatus();
-  return OtherNetwork();
-}
-
-// What a recomputation is compared by is its output, so that none ends early meanwhile.
-RecordedGraph* TorchStages::RecordedFor(const ForwardCall& call) {
-  const auto index = static_cast<size_t>(call.stage);
-  std::optional<RecordedGraph>& recorded = recorded_[index];
-  if (measured_operators_ != nullptr) {
-    kept_[index].emplace(KeptOperators(), std::exchange(measured_operators_, nullptr));
-    return &recorded.emplace();
+absl::Status TorchStages::CheckForward(const ForwardCall& call) const {
+  const int l = call.stage;
+  if (l < 1 || l > length() + 1 || !state(l - 1).value.live()) return OtherNetwork();
+  RETURN_IF_ERROR(CheckSaveOption(call));
+  if (!HasForward(stage(l))) {
+    return absl::InvalidArgumentError("has no forward: it is no function");
   }
-  if (call.save_option > 0) {
-    const std::vector<KeptOperators>& options = stages_[index - 1].save_options;
-    kept_[index].emplace(options[static_cast<size_t>(call.save_option) - 1], nullptr);
-    return &recorded.emplace();
+  if (call.run == 0) return absl::OkStatus();
+  if (stage(l).no_recompute) {
+    return absl::FailedPreconditionError("may not run twice, but the plan recomputes it");
   }
-  if (!verifies_ && call.replayed) return &recorded.emplace();
-  if (!verifies_ && call.replay && recorded.has_value()) return &*recorded;
-  recorded.reset();  // it keeps what its last replay has saved
-  return nullptr;
+  if (!state(l).replay.missed_buffer()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "has written a buffer for the first time in this step, and cannot be recomputed as it was; "
+      "the next step can be run");
 }
 
 absl::Status TorchStages::CheckSaveOption(const ForwardCall& call) const {
   if (call.save_option == 0) return absl::OkStatus();
-  const TorchStage& stage = this->stages_[static_cast<size_t>(call.stage) - 1];
+  const TorchStage& stage = this->stage(call.stage);
   if (stage.no_recompute) {
     return absl::FailedPreconditionError("may not run twice, but the plan saves it by an option");
   }
@@ -275,9 +138,36 @@ absl::Status TorchStages::CheckSaveOption(const ForwardCall& call) const {
                    "number ", call.save_option, ": profile again"));
 }
 
+absl::Status TorchStages::CheckBackward(int l) const {
+  if (l < 1 || l > length() + 1) return OtherNetwork();
+  const StageState& state = this->state(l);
+  const bool has_input = this->state(l - 1).value.live() || !state.value.reads_input;
+  const bool has_gradients = l > length() || state.gradients.has_value();
+  if (has_input && has_gradients && state.value.saved()) return absl::OkStatus();
+  return OtherNetwork();
+}
+
+// What a recomputation is compared by is its output, so that none ends early meanwhile.
+RecordedGraph* TorchStages::RecordedFor(const ForwardCall& call) {
+  StageState& state = this->state(call.stage);
+  if (state.measured_operators != nullptr) {
+    state.kept.emplace(KeptOperators(), std::exchange(state.measured_operators, nullptr));
+    return &state.recorded.emplace();
+  }
+  if (call.save_option > 0) {
+    const std::vector<KeptOperators>& options = stage(call.stage).save_options;
+    state.kept.emplace(options[static_cast<size_t>(call.save_option) - 1], nullptr);
+    return &state.recorded.emplace();
+  }
+  if (!verifies_ && call.replayed) return &state.recorded.emplace();
+  if (!verifies_ && call.replay && state.recorded.has_value()) return &*state.recorded;
+  state.recorded.reset();  // it keeps what its last replay has saved
+  return nullptr;
+}
+
 absl::Status TorchStages::RunStage(int l, OperationKind kind, RecordedGraph* recorded, Run run) {
-  const auto index = static_cast<size_t>(l);
-  const TorchStage& stage = stages_[index - 1];
+  const TorchStage& stage = this->stage(l);
+  StageState& state = this->state(l);
   const std::function<Tensors(const Tensors&)> forward = [&](const Tensors& value) {
     return borders_->Run(stage, l, value, input_.sides);
   };
@@ -288,11 +178,11 @@ absl::Status TorchStages::RunStage(int l, OperationKind kind, RecordedGraph* rec
                        .forward = forward,
                        .sides = input_.sides,
                        .constants = constants_,
-                       .input = Value(l - 1),
-                       .value = Value(l),
+                       .input = this->state(l - 1).value,
+                       .value = state.value,
                        .active_stage = active_,
                        .recorded = recorded,
-                       .kept = kept_[index].has_value() ? &*kept_[index] : nullptr,
+                       .kept = state.kept.has_value() ? &*state.kept : nullptr,
                        .reruns = run == Run::kRerun})
       .Run();
 }
@@ -300,100 +190,81 @@ absl::Status TorchStages::RunStage(int l, OperationKind kind, RecordedGraph* rec
 absl::Status TorchStages::Forward(const ForwardCall& call) {
   const int l = call.stage;
   return NameStage(l, [&]() -> absl::Status {
-    RETURN_IF_ERROR(CheckForward(l));
-    const auto index = static_cast<size_t>(l);
-    const TorchStage& stage = stages_[index - 1];
-    RETURN_IF_ERROR(CheckSaveOption(call));
-    if (!HasForward(stage)) return absl::InvalidArgumentError("has no forward: it is no function");
-    if (call.run > 0 && stage.no_recompute) {
-      return absl::FailedPreconditionError("may not run twice, but the plan recomputes it");
-    }
+    RETURN_IF_ERROR(CheckForward(call));
     const at::ThreadLocalStateGuard feeder(*feeder_state_);
     const StreamGuard on(options_.device, call.stream);
-    const bool saves = Saves(call.kind);
-    Drop(l);
-    absl::Status status;
-    Replay& replay = replays_[index];
-    if (call.run > 0 && replay.missed_buffer()) {
-      return absl::FailedPreconditionError(
-          "has written a buffer for the first time in this step, and cannot be recomputed as it "
-          "was; the next step can be run");
-    }
+    state(l).Drop();
     RecordedGraph* const recorded = RecordedFor(call);
-    const bool by_option = kept_[index].has_value();
-    const auto run = [&] { status = RunStage(l, call.kind, recorded, Run::kForward); };
-    active_ = l;
-    const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
-    if (call.run > 0) {
-      replay.Again(run);
-    } else if (call.repeated || by_option) {
-      replay.First(run);
-    } else {
-      run();
-    }
-    RETURN_IF_ERROR(status);
-    // A graph that holds other memory must not outlive the run that no value counts it in.
-    if (recorded != nullptr && !saves && !HoldsSavedTensorsOnly(recorded->graph(), constants_)) {
-      recorded_[index].reset();
-    }
-    if (by_option && !HoldsSavedTensorsOnly(Value(l).graph, constants_)) {
-      return absl::FailedPreconditionError(
-          "keeps memory beside what autograd saves, and is saved by an option: profile again");
-    }
-    if (saves && (recorded == nullptr || by_option)) {
-      // Everything of this run but the value is gone now; another reference is the stage's own.
-      if (Value(l).IsShared(values_)) shared_[index] = true;
-      passed_bytes_[index] = Value(l).PassedBytes(options_.granularity);
-    }
-    if (saves && Discards(call.kind) && Value(l).reads_input) {
-      return absl::FailedPreconditionError(
-          "its backward reads its input, of which its chain says input_unread: profile again");
-    }
-    if (Discards(call.kind)) Drop(l - 1);
-    if (verifies_ && (call.repeated || call.run > 0)) RETURN_IF_ERROR(Verify(l, call.run));
-    if (l <= length()) return absl::OkStatus();
-    loss_ = Value(l).Output().tensors.front().clone();
-    if (loss_.numel() == 1) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("has ", loss_.numel(), " numbers, not one"));
+    RETURN_IF_ERROR(RunForward(call, recorded));
+    RETURN_IF_ERROR(CheckValue(call, recorded));
+    if (Discards(call.kind)) state(l - 1).Drop();
+    if (verifies_ && (call.repeated || call.run > 0)) RETURN_IF_ERROR(Verify(call));
+    return l > length() ? TakeLoss() : absl::OkStatus();
   });
 }
 
-// The first run's output is kept on the host; later runs are compared with it there.
-absl::Status TorchStages::Verify(int l, int run) {
-  std::vector<FirstOutput>& first = first_outputs_[static_cast<size_t>(l)];
-  if (run == 0) first.clear();
-  int64_t numbers = 0;
-  int64_t differing = 0;
-  std::string most;
-  const Tensors outputs = Value(l).Output().tensors;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const at::Tensor now = outputs[i].to(at::kCPU).contiguous();
-    numbers += now.numel();
-    if (run == 0) {
-      const auto* const data = static_cast<const std::byte*>(now.data_ptr());
-      first.push_back({ViewOf(now, 0), {data, data + now.nbytes()}});
-    } else {
-      differing += i < first.size() ? CountDiffering(now, first[i], &most) : now.numel();
-    }
+absl::Status TorchStages::RunForward(const ForwardCall& call, RecordedGraph* recorded) {
+  StageState& state = this->state(call.stage);
+  absl::Status status;
+  const auto run = [&] { status = RunStage(call.stage, call.kind, recorded, Run::kForward); };
+  active_ = call.stage;
+  const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
+  if (call.run > 0) {
+    state.replay.Again(run);
+  } else if (call.repeated || state.kept.has_value()) {
+    state.replay.First(run);
+  } else {
+    run();
   }
-  if (run > 0) ++verified_recomputations_;
-  if (differing == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("recomputed, ", differing, " of ", numbers,
-                   " numbers of its output differ from its first run's", most,
-                   ": declare it no_recompute, or make it compute the same twice"));
+  return status;
 }
 
-// Sets `most` to the largest difference, if there is one.
-int64_t TorchStages::CountDiffering(const at::Tensor& now, FirstOutput& first,
-                                    std::string* most) const {
-  if (now.sizes() != first.view.sizes || now.scalar_type() != first.view.type) return now.numel();
-  const at::Tensor then = at::from_blob(first.bytes.data(), now.sizes(), now.options());
-  const auto differing = Differing(now, then, options_.tolerance).sum().item<int64_t>();
-  if (differing > 0 && now.is_floating_point()) {
-    *most = absl::StrCat(" by up to ", (now - then).abs().max().item<double>());
+absl::Status TorchStages::CheckValue(const ForwardCall& call, RecordedGraph* recorded) {
+  StageState& state = this->state(call.stage);
+  const bool saves = Saves(call.kind);
+  const bool by_option = state.kept.has_value();
+  // A graph that holds other memory must not outlive the run that no value counts it in.
+  if (recorded != nullptr && !saves && !HoldsSavedTensorsOnly(recorded->graph(), constants_)) {
+    state.recorded.reset();
   }
-  return differing;
+  if (by_option && !HoldsSavedTensorsOnly(state.value.graph, constants_)) {
+    return absl::FailedPreconditionError(
+        "keeps memory beside what autograd saves, and is saved by an option: profile again");
+  }
+  if (saves && (recorded == nullptr || by_option)) {
+    // Everything of this run but the value is gone now; another reference is the stage's own.
+    if (IsShared(call.stage)) state.shared = true;
+    state.passed_bytes = state.value.PassedBytes(options_.granularity);
+  }
+  if (saves && Discards(call.kind) && state.value.reads_input) {
+    return absl::FailedPreconditionError(
+        "its backward reads its input, of which its chain says input_unread: profile again");
+  }
+  return absl::OkStatus();
+}
+
+bool TorchStages::IsShared(int l) const {
+  std::vector<const HeldValue*> values;
+  values.reserve(states_.size());
+  for (const StageState& state : states_) values.push_back(&state.value);
+  return state(l).value.IsShared(values);
+}
+
+absl::Status TorchStages::Verify(const ForwardCall& call) {
+  StageState& state = this->state(call.stage);
+  const Tensors output = state.value.Output().tensors;
+  if (call.run == 0) {
+    state.first_output.Keep(output);
+    return absl::OkStatus();
+  }
+  ++verified_recomputations_;
+  return state.first_output.Compare(output, options_.tolerance);
+}
+
+absl::Status TorchStages::TakeLoss() {
+  loss_ = state(length() + 1).value.Output().tensors.front().clone();
+  if (loss_.numel() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("has ", loss_.numel(), " numbers, not one"));
 }
 
 absl::Status TorchStages::Backward(const BackwardCall& call) {
@@ -402,71 +273,56 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
     RETURN_IF_ERROR(CheckBackward(l));
     const at::ThreadLocalStateGuard feeder(*feeder_state_);
     const StreamGuard on(options_.device, call.stream);
-    const auto index = static_cast<size_t>(l);
+    StageState& state = this->state(l);
+    StageState& before = this->state(l - 1);
     active_ = l;
     const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
     if (l > length()) {
       // The backward of the step starts here, with dloss/dloss = 1.
-      if (Value(l).graph.empty()) {
+      if (state.value.graph.empty()) {
         return absl::InvalidArgumentError(
             "needs no gradient: no parameter of a stage, nor the input, takes one");
       }
-      gradients_[index] = {at::ones_like(Value(l).Output().tensors.front())};
-      loss_is_done_ = true;
+      state.gradients = Tensors{at::ones_like(state.value.Output().tensors.front())};
     }
     Tensors input_gradients;
-    if (!gradients_[index].empty() && !Value(l).graph.empty()) {
-      if (kept_[index].has_value()) RETURN_IF_ERROR(Rerun(l));
+    if (!state.gradients->empty() && !state.value.graph.empty()) {
+      if (state.kept.has_value()) RETURN_IF_ERROR(Rerun(l));
       const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
       // As in a backward without stages, memory is free from the operation that reads it last.
-      Value(l).LeaveToReaders();
-      recorded_[index].reset();
-      input_gradients = Value(l).graph.Backward(gradients_[index]);
+      state.value.LeaveToReaders();
+      state.recorded.reset();
+      input_gradients = state.value.graph.Backward(*state.gradients);
     }
-    gradient_parts_[index] = PartsOf(input_gradients, gradients_[index]);
+    state.gradient_parts = GradientPartsOf(input_gradients, *state.gradients, options_.granularity);
     // Drops what BACKWARD drops: δ^l, ā^l, and a^(l-1) unless that is saved.
-    gradients_[index].clear();
-    gradients_[index - 1] = std::move(input_gradients);
-    recorded_[index].reset();
-    Drop(l);
-    if (!Value(l - 1).saved()) Drop(l - 1);
+    state.gradients.reset();
+    before.gradients = std::move(input_gradients);
+    state.recorded.reset();
+    state.Drop();
+    if (!before.value.saved()) before.Drop();
     return absl::OkStatus();
   });
 }
 
 absl::Status TorchStages::Rerun(int l) {
-  const auto index = static_cast<size_t>(l);
-  if (replays_[index].missed_buffer()) {
+  StageState& state = this->state(l);
+  if (state.replay.missed_buffer()) {
     return absl::FailedPreconditionError(
         "has written a buffer for the first time in this step, and cannot be rerun as it was; the "
         "next step can be run");
   }
   absl::Status status;
-  replays_[index].Again(
-      [&] { status = RunStage(l, OperationKind::kForwardSave, &*recorded_[index], Run::kRerun); });
-  kept_[index].reset();
+  state.replay.Again(
+      [&] { status = RunStage(l, OperationKind::kForwardSave, &*state.recorded, Run::kRerun); });
+  state.kept.reset();
   return status;
-}
-
-std::vector<GradientPart> TorchStages::PartsOf(const Tensors& inputs,
-                                               const Tensors& outputs) const {
-  std::vector<GradientPart> parts(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined()) continue;
-    HeldValue held;
-    held.Hold(inputs[i]);
-    parts[i] = {held.Bytes(options_.granularity), StorageOf(inputs[i])};
-    const auto same = std::find_if(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
-      return output.defined() && StorageOf(output) == parts[i].storage;
-    });
-    if (same != outputs.end()) parts[i].passed = static_cast<size_t>(same - outputs.begin());
-  }
-  return parts;
 }
 
 absl::Status TorchStages::End(void* /*stream*/) {
   return TorchGuarded([&] {
-    input_gradient_ = gradients_[0].empty() ? at::Tensor() : gradients_[0].front();
+    const Tensors gradients = std::move(state(0).gradients).value_or(Tensors());
+    input_gradient_ = gradients.empty() ? at::Tensor() : gradients.front();
     at::autocast::clear_cache();
     Abandon();
     return absl::OkStatus();
@@ -477,7 +333,7 @@ absl::Status TorchStages::CopyToHost(int l, PinnedSpan to, void* stream) {
   if (Stays(l)) return absl::OkStatus();
   return NameStage(l, [&] {
     const StreamGuard on(options_.device, stream);
-    return Value(l).CopyToHost(to, options_.granularity);
+    return state(l).value.CopyToHost(to, options_.granularity);
   });
 }
 
@@ -485,8 +341,8 @@ absl::Status TorchStages::Release(int l) {
   if (Stays(l)) return absl::OkStatus();
   return NameStage(l, [&]() -> absl::Status {
     // Memory that another object references stays allocated, and the schedule would not fit.
-    const bool shared = Value(l).IsShared(values_);
-    Value(l).Release();
+    const bool shared = IsShared(l);
+    state(l).value.Release();
     if (!shared || l == 0) return absl::OkStatus();
     return absl::FailedPreconditionError(
         "something else keeps its value on the device: its chain must say no_offload");
@@ -500,21 +356,15 @@ absl::Status TorchStages::CopyToDevice(int l, PinnedSpan from, void* stream) {
       // Allocated for the compute stream, which will free it. The copy's queue has already waited
       // for the operations that freed this memory.
       const StreamGuard on(options_.device, compute_stream_);
-      Value(l).Allocate();
+      state(l).value.Allocate();
     }
     const StreamGuard on(options_.device, stream);
-    return Value(l).CopyFromHost(from, options_.granularity);
+    return state(l).value.CopyFromHost(from, options_.granularity);
   });
 }
 
 void TorchStages::Abandon() {
-  for (HeldValue& value : values_) value = HeldValue();
-  for (std::optional<RecordedGraph>& recorded : recorded_) recorded.reset();
-  for (std::optional<KeptResults>& kept : kept_) kept.reset();
-  for (Tensors& gradients : gradients_) gradients.clear();
-  for (std::vector<FirstOutput>& outputs : first_outputs_) outputs.clear();
-  for (Replay& replay : replays_) replay.EndStep();
-  loss_is_done_ = false;
+  for (StageState& state : states_) state.EndStep();
 }
 
 }  // namespace stowage

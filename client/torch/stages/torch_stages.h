@@ -5,7 +5,6 @@
 
 #include <ATen/ThreadLocalState.h>
 #include <ATen/core/Tensor.h>
-#include <torch/nn/modules/container/sequential.h>
 
 #include <cstddef>
 #include <functional>
@@ -16,18 +15,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "client/agent/stages.h"
-#include "client/torch/stages/held_value.h"
-#include "client/torch/stages/kept_results.h"
-#include "client/torch/stages/recorded_graph.h"
-#include "client/torch/stages/replay.h"
 #include "client/torch/stages/stage_borders.h"
 #include "client/torch/stages/stage_forward.h"
+#include "client/torch/stages/stage_state.h"
 #include "client/torch/stages/torch_stage.h"
 
 namespace stowage {
-
-// One stage for each child. The modules are shared; children added later are not included.
-std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential);
 
 struct TorchOptions {
   c10::Device device = c10::kCPU;
@@ -40,14 +33,6 @@ struct TorchOptions {
   // absolutely.
   bool verifies = false;
   double tolerance = 0;
-};
-
-// The gradient of one tensor of a value, as a backward left it.
-struct GradientPart {
-  int64_t bytes = 0;              // of its storage; 0: there is no gradient
-  const void* storage = nullptr;  // equal for parts of the same memory
-  // The tensor of the stage's output whose gradient has the same memory, since it passes by.
-  std::optional<size_t> passed = std::nullopt;
 };
 
 // A step adds gradients to those of the parameters, like backward(). The parameters must not change
@@ -102,31 +87,8 @@ class TorchStages final : public FrameworkStages {
   int64_t verified_recomputations() const { return verified_recomputations_; }
   void ForgetVerified() { verified_recomputations_ = 0; }
 
-  // For a profiler: reads and replaces live values and gradients.
-  int64_t ValueBytes(int l) const;
-  int64_t GradientBytes(int l) const;
-  StageOutput Output(int l) const { return Value(l).Output(); }
-  void SetOutput(int l, const StageOutput& output);
-  void SetGradients(int l, Tensors gradients);  // by tensor of the output
-  // Of value l-1, by tensor, after BACKWARD l.
-  const std::vector<GradientPart>& gradient_parts(int l) const {
-    return gradient_parts_[static_cast<size_t>(l)];
-  }
-  // Whether any FORWARD_SAVE of stage l found its value's memory referenced by another object.
-  bool shared(int l) const { return shared_[static_cast<size_t>(l)]; }
-  // After FORWARD_SAVE l: whether its backward needs value l-1, or may keep it alive.
-  bool NeedsInput(int l) const;
-  // After FORWARD_SAVE l: equal for stages that do the same work on other numbers, as far as
-  // autograd's graph and the sizes of tensors tell. Empty where they do not.
-  std::string WorkOf(int l) const;
-  // Whether a replay of stage l, next, may end before the stage does.
-  bool EndsEarly(int l) const { return recorded_[static_cast<size_t>(l)].has_value(); }
-  // For the next forward of a stage: keeps all of its operators' results, and measures them, like
-  // an option that is none of the stage's. `costs` gets the operators, and outlives the forward.
-  void set_measured_operators(std::vector<OperatorCost>* costs) { measured_operators_ = costs; }
+  // Of stage l, as FindSaveOptions() found them.
   void SetSaveOptions(int l, std::vector<KeptOperators> options);
-  // Of the value of the last FORWARD_SAVE of stage l: HeldValue::PassedBytes().
-  int64_t passed_bytes(int l) const { return passed_bytes_[static_cast<size_t>(l)]; }
 
   absl::Status Begin(void* stream) override;
   absl::Status Forward(const ForwardCall& call) override;
@@ -138,36 +100,30 @@ class TorchStages final : public FrameworkStages {
   void Abandon() override;
 
  private:
-  // A tensor of a first run's output, outside LibTorch's allocator, so that it does not count as an
-  // activation.
-  struct FirstOutput {
-    TensorView view;
-    std::vector<std::byte> bytes;
-  };
+  friend class StageProbe;  // reads and replaces what states_ hold
 
-  HeldValue& Value(int l) { return values_[static_cast<size_t>(l)]; }
-  const HeldValue& Value(int l) const { return values_[static_cast<size_t>(l)]; }
-  // Releasing it would free nothing, and copying it back would make a second one.
+  StageState& state(int l) { return states_[static_cast<size_t>(l)]; }
+  const StageState& state(int l) const { return states_[static_cast<size_t>(l)]; }
+  // Releasing value l would free nothing, and copying it back would make a second one.
   bool Stays(int l) const { return l == 0 && input_stays_; }
-  absl::Status CheckFed() const;
-  // Fills constants_. Every step, since parameters may be frozen, replaced or moved in between.
-  void FindConstants();
-  void Drop(int l);
   absl::Status OtherNetwork() const;
-  absl::Status CheckForward(int l) const;
-  absl::Status CheckBackward(int l) const;
+  absl::Status CheckForward(const ForwardCall& call) const;
   absl::Status CheckSaveOption(const ForwardCall& call) const;
+  absl::Status CheckBackward(int l) const;
   // Into value l. A rerun is that of a forward which saved by an option.
   enum class Run { kForward, kRerun };
   absl::Status RunStage(int l, OperationKind kind, RecordedGraph* recorded, Run run);
+  // Runs the stage as this run of it in the step.
+  absl::Status RunForward(const ForwardCall& call, RecordedGraph* recorded);
   // What the backward of stage l reads and its value does not hold.
   absl::Status Rerun(int l);
   // For StageForward; null where the forward neither records its graph nor is a replay of one.
   RecordedGraph* RecordedFor(const ForwardCall& call);
-  // What `inputs` have of the memory of `outputs`, the gradients of a stage's input and output.
-  std::vector<GradientPart> PartsOf(const Tensors& inputs, const Tensors& outputs) const;
-  absl::Status Verify(int l, int run);
-  int64_t CountDiffering(const at::Tensor& now, FirstOutput& first, std::string* most) const;
+  // Checks what the run has left in value l, and notes for StageProbe what it has found there.
+  absl::Status CheckValue(const ForwardCall& call, RecordedGraph* recorded);
+  bool IsShared(int l) const;
+  absl::Status Verify(const ForwardCall& call);
+  absl::Status TakeLoss();
   // Runs `call`, converts its exceptions, and puts the stage's name before its error.
   absl::Status NameStage(int l, const std::function<absl::Status()>& call) const;
 
@@ -176,28 +132,15 @@ class TorchStages final : public FrameworkStages {
   std::optional<StageBorders> borders_;    // of stages_
   const TorchOptions options_;
   bool verifies_;
-  std::vector<OperatorCost>* measured_operators_ = nullptr;
   TorchInput input_;
   std::optional<at::ThreadLocalState> feeder_state_;  // of the thread that called Feed()
   void* compute_stream_ = nullptr;
   int64_t verified_recomputations_ = 0;
-  int active_ = 0;             // the stage whose forward or backward is running; 0: none
-  bool input_stays_ = false;   // the caller keeps the input of this step
-  bool loss_is_done_ = false;  // the backward of the loss has run in this step
+  int active_ = 0;            // the stage whose forward or backward is running; 0: none
+  bool input_stays_ = false;  // the caller keeps the input of this step
   at::Tensor loss_;
   at::Tensor input_gradient_;
-
-  // By stage or value, 0..L+1.
-  std::vector<HeldValue> values_;
-  std::vector<Tensors> gradients_;  // by tensor of the output; empty: none
-  std::vector<Replay> replays_;
-  // Of the run before a replay or rerun.
-  std::vector<std::optional<RecordedGraph>> recorded_;
-  std::vector<std::optional<KeptResults>> kept_;         // of values that are saved by an option
-  std::vector<std::vector<FirstOutput>> first_outputs_;  // used if recomputations are verified
-  std::vector<bool> shared_;
-  std::vector<int64_t> passed_bytes_;
-  std::vector<std::vector<GradientPart>> gradient_parts_;
+  std::vector<StageState> states_;  // by stage, 0..L+1
   Constants constants_;
 };
 

@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/linear.h>
 
 #include <functional>
 #include <vector>
@@ -350,65 +348,6 @@ TEST_F(ProfilerTest, CountsAPartOfALargerInputAlone) {
   const auto chain = Profile(training);
   ASSERT_THAT(chain, IsOk());
   EXPECT_EQ(chain->input_bytes, 4 * 3 * 6 * 6 * kFloats);
-}
-
-TEST(ProfileLink, FindsTheSpeedOfAThrottledLink) {
-  HostDevice device({.offload_bytes_per_second = 1e8,
-                     .prefetch_bytes_per_second = 2e8,
-                     .latency_seconds = 0.002});
-  const auto link = ProfileLink(&device, {.bytes = 1 << 20, .repeats = 3});
-  ASSERT_THAT(link, IsOk());
-  // A busy machine makes copies slower, never faster.
-  const auto seconds = [&](double rate) {
-    return link->transfer_latency_seconds + (1 << 20) / rate;
-  };
-  EXPECT_GE(seconds(link->offload_bytes_per_second), 0.002 + (1 << 20) / 1e8);
-  EXPECT_GE(seconds(*link->prefetch_bytes_per_second), 0.002 + (1 << 20) / 2e8);
-  EXPECT_GE(link->transfer_latency_seconds, 0.002);
-}
-
-TEST(BudgetOf, TakesOffWhatIsNotAnActivation) {
-  torch::nn::Linear frozen(10, 10);
-  torch::nn::Linear trained(10, 9);
-  for (at::Tensor& parameter : frozen->parameters()) parameter.set_requires_grad(false);
-  const TorchStages stages({{.name = "frozen", .module = frozen.ptr()},
-                            {.name = "trained", .module = trained.ptr()},
-                            {.name = "again", .module = trained.ptr()}},
-                           {});
-  const MemoryBudget budget = BudgetOf(
-      stages,
-      {.device_bytes = 100'000, .context_bytes = 500, .optimizer_copies = 2, .margin = 0.01});
-  EXPECT_EQ(budget.weight_bytes, (110 + 99) * kFloats);
-  EXPECT_EQ(budget.gradient_bytes, 99 * kFloats);
-  EXPECT_EQ(budget.optimizer_bytes, 2 * 99 * kFloats);
-  EXPECT_EQ(budget.margin_bytes, 1000);
-  EXPECT_EQ(budget.activation_bytes(), 100'000 - 500 - 1000 - (110 + 4 * 99) * kFloats);
-}
-
-// A recomputation reads the running statistics that the first run read, from a copy.
-TEST(BudgetOf, CountsBuffersWithTheirCopies) {
-  const torch::nn::BatchNorm1d norm(10);
-  const TorchStages stages({{.name = "norm", .module = norm.ptr()}}, {});
-  constexpr int64_t kBuffers = 2 * 10 * kFloats + 8;  // mean, variance and a counter
-  EXPECT_EQ(BudgetOf(stages, {.device_bytes = 100'000}).weight_bytes,
-            2 * 10 * kFloats + 2 * kBuffers);
-}
-
-TEST(HostMemory, FailsBeyondItsLimitAndGivesBack) {
-  HostMemoryMeter& memory = HostMemory();
-  const int64_t before = memory.LiveBytes();
-  memory.SetLimit(before + 1000);
-  {
-    const at::Tensor some = at::empty({100});
-    EXPECT_EQ(memory.LiveBytes(), before + 400);
-    EXPECT_THROW(at::empty({200}), c10::OutOfMemoryError);
-    EXPECT_EQ(memory.LiveBytes(), before + 400);
-  }
-  memory.SetLimit(INT64_MAX);
-  EXPECT_EQ(memory.LiveBytes(), before);
-  memory.ResetPeak();
-  at::empty({250});
-  EXPECT_EQ(memory.PeakBytes(), before + 1000);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@
 #include "client/torch/base/torch_versions.h"
 #include "client/torch/fit.h"
 #include "client/torch/profile/profiler.h"
+#include "client/torch/stages/stage_probe.h"
 #include "client/torch/stages/torch_stages.h"
 #include "gmock/gmock.h"
 #include "solver/bounds/memory_range.h"
@@ -278,6 +279,7 @@ TEST(SaveOptions, KeepWhatTheyName) {
   const auto bytes = [](KeptOperators option) {
     const auto forward = [](const at::Tensor& input) { return input.exp().sin().tanh() + 1; };
     TorchStages stages(Around(forward, std::move(option)).stages, {});
+    const StageProbe probe(&stages);
     stages.Feed(at::randn({4, 8}), [](const at::Tensor& output) { return output.sum(); });
     EXPECT_THAT(stages.Begin(nullptr), IsOk());
     EXPECT_THAT(stages.Forward({.stage = 1, .kind = OperationKind::kForwardCheckpoint}), IsOk());
@@ -285,10 +287,10 @@ TEST(SaveOptions, KeepWhatTheyName) {
     EXPECT_THAT(stages.Forward({.stage = 2, .save_option = 1}), IsOk());
     // A tensor's states of random generators are none of the value's.
     const at::Tensor state = at::globalContext().defaultGenerator(at::kCPU).get_state();
-    EXPECT_LE(stages.ValueBytes(2), HostMemory().LiveBytes() - before);
+    EXPECT_LE(probe.ValueBytes(2), HostMemory().LiveBytes() - before);
     EXPECT_LE(HostMemory().LiveBytes() - before,
-              stages.ValueBytes(2) + 2 * static_cast<int64_t>(state.nbytes()));
-    return stages.ValueBytes(2);
+              probe.ValueBytes(2) + 2 * static_cast<int64_t>(state.nbytes()));
+    return probe.ValueBytes(2);
   };
   constexpr int64_t kTensor = 4 * 8 * 4;
   EXPECT_EQ(bytes({}), kTensor);  // the output
@@ -519,7 +521,7 @@ TEST_P(FoundOptionsTest, AreAsManyBytesAsTheyHold) {
       EXPECT_GE(stage.BackwardSeconds(k), stage.BackwardSeconds(k - 1));
       EXPECT_THAT(stage.option(k).name, testing::StartsWith("keep "));
       ASSERT_THAT(stages_.Forward({.stage = l, .save_option = k}), IsOk());
-      EXPECT_EQ(stages_.ValueBytes(l), stage.SavedBytes(k)) << stage.option(k).name;
+      EXPECT_EQ(StageProbe(&stages_).ValueBytes(l), stage.SavedBytes(k)) << stage.option(k).name;
     }
     // Of equal layers one is measured.
     if (l > 1) {

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "client/torch/base/memory_meter.h"
+#include "client/torch/stages/stage_probe.h"
 #include "client/torch/stages/torch_stages.h"
 #include "gmock/gmock.h"
 #include "tests/support/chains.h"
@@ -285,6 +286,7 @@ TEST(RecordedGraph, HoldsNoTensor) {
   const Training training =
       Around([](const at::Tensor& input) { return input.tanh().exp().tanh(); });
   TorchStages stages(training.stages, {});
+  const StageProbe probe(&stages);
   stages.Feed(training.input, training.loss);
   ASSERT_THAT(stages.Begin(nullptr), IsOk());
   ASSERT_THAT(stages.Forward({.stage = 1, .kind = OperationKind::kForwardCheckpoint}), IsOk());
@@ -292,8 +294,8 @@ TEST(RecordedGraph, HoldsNoTensor) {
   ASSERT_THAT(
       stages.Forward({.stage = 2, .kind = OperationKind::kForwardCheckpoint, .replayed = true}),
       IsOk());
-  EXPECT_TRUE(stages.EndsEarly(2));
-  EXPECT_EQ(memory.LiveBytes() - before, stages.ValueBytes(2));
+  EXPECT_TRUE(probe.EndsEarly(2));
+  EXPECT_EQ(memory.LiveBytes() - before, probe.ValueBytes(2));
 }
 
 }  // namespace

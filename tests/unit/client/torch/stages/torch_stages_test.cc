@@ -401,6 +401,19 @@ TEST(TorchStages, RefuseAPlanOfAnotherNetwork) {
   }
 }
 
+TEST(TorchStages, RefuseABackwardBeforeTheOneBehindIt) {
+  const Training training =
+      Around({.name = "double", .forward = [](const at::Tensor& input) { return input * 2; }});
+  TorchStages stages(training.stages, {});
+  stages.Feed(training.input, training.loss);
+  ASSERT_THAT(stages.Begin(nullptr), IsOk());
+  for (int l = 1; l <= 4; ++l) ASSERT_THAT(stages.Forward({.stage = l}), IsOk());
+  ASSERT_THAT(stages.Backward({.stage = 4}), IsOk());
+  EXPECT_THAT(stages.Backward({.stage = 2}), Fails(absl::StatusCode::kFailedPrecondition,
+                                                   HasSubstr("the plan is of another network")));
+  stages.Abandon();
+}
+
 TEST(TorchStages, RefuseToRunTwiceWhatMayNot) {
   const Training training = Around({.name = "route",
                                     .forward = [](const at::Tensor& input) { return input * 2; },
@@ -438,19 +451,6 @@ TEST(TorchStages, NoticeParametersThatChangeWithinAStep) {
       StepOf(training, kThreeStored),
       Fails(absl::StatusCode::kInternal, HasSubstr("linear: a parameter or side input was changed "
                                                    "between the forward and the backward")));
-}
-
-TEST(TorchStages, KnowWhatIsKeptElsewhere) {
-  at::Tensor mask;
-  const Training training = Around({.name = "mask", .forward = [&mask](const at::Tensor& input) {
-                                      if (!mask.defined()) mask = at::ones({2, 4}) * 2;
-                                      return input * mask;
-                                    }});
-  ScheduledTraining trained(training, EqualChain(3), Ops(kThreeStored));
-  ASSERT_THAT(trained.Step(), IsOk());
-  EXPECT_FALSE(trained.stages().shared(1));
-  EXPECT_TRUE(trained.stages().shared(2));
-  EXPECT_FALSE(trained.stages().shared(3));
 }
 
 TEST(TorchStages, SayWhatFoundNoMemoryAndGiveBackWhatTheyHad) {
@@ -498,28 +498,6 @@ TEST(TorchStages, NeedAnInput) {
               Fails(absl::StatusCode::kFailedPrecondition, HasSubstr("Feed() it first")));
 }
 
-TEST(TorchStages, ComeFromASequential) {
-  torch::nn::Sequential sequential({{"first", torch::nn::AnyModule(torch::nn::Linear(4, 3))},
-                                    {"second", torch::nn::AnyModule(torch::nn::Linear(3, 2))}});
-  const at::Tensor input = at::randn({2, 4});
-  sequential->forward(input).square().sum().backward();
-  std::vector<at::Tensor> expected;
-  for (const at::Tensor& parameter : sequential->parameters()) {
-    expected.push_back(parameter.grad().clone());
-    parameter.grad().zero_();
-  }
-  Training training{.stages = StagesOf(sequential), .input = input};
-  training.loss = [](const at::Tensor& output) { return output.square().sum(); };
-  ASSERT_EQ(training.stages.size(), 2);
-  EXPECT_EQ(training.stages[1].name, "second");
-  ASSERT_THAT(StepOf(training, "C1 D2 S3 B3 S1 S2 B2 B1"), IsOk());
-  std::vector<at::Tensor> gradients;
-  for (const at::Tensor& parameter : sequential->parameters()) {
-    gradients.push_back(parameter.grad());
-  }
-  EXPECT_EQ(Difference(gradients, expected), "");
-}
-
 TEST(TorchStages, LeaveOtherGraphsAlone) {
   ScheduledTraining trained(ConvolutionTraining(), EqualChain(7), Ops(kSevenStored));
   const at::Tensor x = at::full({1}, 3.0).requires_grad_();
@@ -535,21 +513,6 @@ TEST(TorchStages, LeaveOtherGraphsAlone) {
   other.join();
   before.backward();
   EXPECT_EQ(x.grad().item<float>(), 6.0F);
-}
-
-TEST(WorkOf, IsEqualOfStagesThatComputeTheSameOfOtherNumbers) {
-  torch::nn::Sequential network;
-  for (const int64_t outputs : {4, 4, 4, 8}) {
-    network->push_back(torch::nn::Linear(4, outputs));
-  }
-  TorchStages stages(StagesOf(network), {});
-  stages.Feed(at::ones({2, 4}), [](const at::Tensor& output) { return output.sum(); });
-  ASSERT_THAT(stages.Begin(nullptr), IsOk());
-  for (int l = 1; l <= 4; ++l) ASSERT_THAT(stages.Forward({.stage = l}), IsOk());
-  EXPECT_EQ(stages.WorkOf(2), stages.WorkOf(3));
-  EXPECT_NE(stages.WorkOf(1), stages.WorkOf(2));  // the network's input takes no gradient
-  EXPECT_NE(stages.WorkOf(3), stages.WorkOf(4));
-  EXPECT_THAT(stages.WorkOf(4), HasSubstr(" Float [8, 4]"));
 }
 
 }  // namespace
