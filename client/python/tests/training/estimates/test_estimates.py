@@ -475,13 +475,13 @@ def test_an_optimizer_changes_all_parameters_at_once():
 
 # --- The command ------------------------------------------------------------------------------
 
-# As many parameters as Llama 3.1 8B has, in fewer layers.
+# About as many parameters as Llama 3.1 8B has, in half as many layers.
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 8192,
+    "hidden_size": 4096,
     "intermediate_size": 28672,
-    "num_hidden_layers": 7,
-    "num_attention_heads": 64,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
     "num_key_value_heads": 8,
     "vocab_size": 128256,
     "max_position_embeddings": 8192,
@@ -542,13 +542,17 @@ def test_the_command_says_what_is_wrong(config, capsys, changes, more, says):
     assert re.search(says, err)
 
 
-def test_a_wrong_command_is_no_verdict(tmp_path):
-    command = [sys.executable, "-m", "stowage.estimates", "--config", str(tmp_path / "none.json")]
+def test_a_wrong_command_is_no_verdict(tmp_path, capsys):
+    none = ("--config", str(tmp_path / "none.json"))
+    command = [sys.executable, "-m", "stowage.estimates", *none, "--batch", "1", "--length", "1"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "No such file" in ran.stderr
     for more, says in (
         (("--batch", "0"), "argument --batch: is '0'; it must be a whole number from 1 on"),
         ((), "the following arguments are required: --batch, --length"),
-        (("--batch", "1", "--length", "1"), "No such file"),
     ):
-        ran = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
-        assert ran.returncode == 1
-        assert says in ran.stderr
+        with pytest.raises(SystemExit) as ended:
+            main([*none, *more])
+        assert ended.value.code == 1
+        assert says in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -53,5 +54,11 @@ _TRAINING = ("resnet", "decoder", "ddp", "fsdp", "trainer", "lightning_trainer")
 
 
 @pytest.mark.parametrize("name", [f"{name}.py" for name in _TRAINING])
-def test_help(name: str, tmp_path: pathlib.Path) -> None:
-    assert "--activations" in _run(tmp_path, name, "--help")
+def test_help(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(_EXAMPLES / name), run_name="__main__")
+    assert not ended.value.code
+    assert "--activations" in capsys.readouterr().out

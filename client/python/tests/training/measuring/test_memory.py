@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ MOST, MEAN = (0.06, 0.03) if DEVICE.type == "cpu" else (0.09, 0.05)
 
 
 @pytest.mark.parametrize("name", models.MODELS)
-def test_peak_is_as_predicted(name: str) -> None:
+def test_peak_is_as_predicted(name: str, tmp_path: pathlib.Path) -> None:
     errors = []
     for percent in (5, 20, 50):
         example = models.make(name)
@@ -30,6 +31,7 @@ def test_peak_is_as_predicted(name: str) -> None:
             example.sample,
             activations=f"{percent}%",
             loss=loss_of,
+            plan_cache=str(tmp_path),  # is measured once
             verbose=False,
         )
         assert fitted.measured_peak_bytes is not None
