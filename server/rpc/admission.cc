@@ -48,26 +48,28 @@ absl::Status AboveItsRate(const std::string& client, double wait_seconds) {
 Admission::Admission(Options options)
     : options_(std::move(options)), rate_(options_.calls_per_second, kBurstSeconds) {}
 
-std::string Admission::AddressOf(const grpc::CallbackServerContext& context) const {
-  if (options_.proxies == nullptr) return TrustedProxies().CallerOf(context.peer(), {});
+std::string Admission::AddressOf(const std::string& peer,
+                                 const grpc::CallbackServerContext& context) const {
+  if (options_.proxies == nullptr) return TrustedProxies().CallerOf(peer, {});
   std::vector<absl::string_view> forwarded_for;
   const auto given = context.client_metadata().equal_range("x-forwarded-for");
   for (auto value = given.first; value != given.second; ++value) {
     forwarded_for.push_back(ViewOf(value->second));
   }
-  return options_.proxies->Get()->CallerOf(context.peer(), forwarded_for);
+  return options_.proxies->Get()->CallerOf(peer, forwarded_for);
 }
 
-CountedCall Admission::Count(const grpc::CallbackServerContext& context,
-                             std::optional<size_t> request_bytes) const {
+CountedCall Admission::Count(const std::string& peer, std::optional<size_t> request_bytes) const {
   if (options_.accounts == nullptr || !request_bytes.has_value()) return {};
-  return {options_.accounts->Of(PeerText(context.peer())), static_cast<int64_t>(*request_bytes)};
+  return {options_.accounts->Of(PeerText(peer)), static_cast<int64_t>(*request_bytes)};
 }
 
 // A caller whose token is refused is its address, so that guesses are limited, too.
 AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context,
                                    std::optional<size_t> request_bytes) const {
-  AdmittedCaller caller{.counted = Count(context, request_bytes)};
+  std::string peer = context.peer();
+  CountedCall counted = Count(peer, request_bytes);
+  AdmittedCaller caller{.peer = std::move(peer), .counted = std::move(counted)};
   if (options_.authenticate) {
     const auto given = context.client_metadata().find("authorization");
     absl::StatusOr<NamedClient> named = options_.authenticate(
@@ -80,7 +82,7 @@ AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context,
   } else {
     caller.client = NameInCertificate(context);
   }
-  if (caller.client.empty()) caller.client = AddressOf(context);
+  if (caller.client.empty()) caller.client = AddressOf(caller.peer, context);
   return caller;
 }
 

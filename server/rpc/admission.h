@@ -30,6 +30,7 @@ struct AdmittedCaller {
   // The name of the client: its token's, else that in its verified certificate, else its address.
   // Callers with one name share its limits.
   std::string client = {};
+  std::string peer = {};  // gRPC's name of the other end of the connection
   ClientLimits limits = {};
   absl::Status status = {};  // not OK: the call is refused
   double delay_seconds = 0;  // before the refusal is sent
@@ -76,10 +77,9 @@ class Admission {
   void SetCallsPerSecond(double calls_per_second) { rate_.SetRate(calls_per_second); }
 
  private:
-  // The caller's host, or its proxy's word for it.
-  std::string AddressOf(const grpc::CallbackServerContext& context) const;
-  CountedCall Count(const grpc::CallbackServerContext& context,
-                    std::optional<size_t> request_bytes) const;
+  // The host of the caller at `peer`, or its proxy's word for it.
+  std::string AddressOf(const std::string& peer, const grpc::CallbackServerContext& context) const;
+  CountedCall Count(const std::string& peer, std::optional<size_t> request_bytes) const;
   AdmittedCaller Identify(const grpc::CallbackServerContext& context,
                           std::optional<size_t> request_bytes) const;
 

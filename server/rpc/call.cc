@@ -71,7 +71,7 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
       deadline_(context.deadline()) {
   record_.method = method;
   record_.id = IdOf(context);
-  record_.peer = context.peer();
+  record_.peer = admitted_.peer;
   record_.client = admitted_.client;
   const absl::string_view header = TraceParentOf(context);
   const std::optional<TraceParent> parent = ParseTraceParent(header);

@@ -68,8 +68,6 @@ class TrustedProxies {
   const std::vector<std::string>& wide_ranges() const { return wide_ranges_; }
 
  private:
-  bool IsProxy(absl::string_view peer) const;
-
   std::vector<AddressRange> ranges_;
   std::vector<std::string> wide_ranges_;
   bool unix_socket_ = false;

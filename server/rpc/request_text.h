@@ -14,7 +14,8 @@ namespace stowage {
 // The bytes of a v1::SolveRequest without the chain's provenance, which no answer depends on and
 // which holds maps, whose entries are serialized in any order. Different requests have different
 // texts. `request` itself where it has no provenance; else the text lies in `storage`. Empty: the
-// bytes are not a message. O(bytes). Throws std::bad_alloc without enough memory. Thread-safe.
+// bytes are not a message, or have groups, which no message of ours has. O(bytes). Throws
+// std::bad_alloc without enough memory. Thread-safe.
 absl::string_view RequestText(absl::string_view request, std::string* storage);
 
 }  // namespace stowage

@@ -37,6 +37,24 @@ TEST(RequestText, LeavesProvenanceOut) {
   EXPECT_NE(Text(Request(4).SerializeAsString()), Text(Request(3).SerializeAsString()));
 }
 
+TEST(RequestText, LeavesProvenanceOutWhereverItIs) {
+  const std::string stage = Field("\x22", "\x08\x01");
+  const std::string provenance = Field("\x32", Field("\x0a", ""));
+  const std::string rest = Field("\x12", "");
+  EXPECT_EQ(Text(Field("\x0a", provenance + stage + provenance + stage + provenance) + rest),
+            Field("\x0a", stage + stage) + rest);
+  EXPECT_EQ(Text(rest + Field("\x0a", provenance) + rest + Field("\x0a", provenance + stage)),
+            rest + Field("\x0a", "") + rest + Field("\x0a", stage));
+}
+
+// Eight bytes with the chain's number that read like provenance.
+TEST(RequestText, TakesNothingOutOfAFieldThatIsNoMessage) {
+  const std::string request =
+      "\x09\x32\x06"
+      "abcdef";
+  EXPECT_EQ(Text(request), request);
+}
+
 TEST(RequestText, ContainsEveryOtherField) {
   v1::SolveRequest request = Request(3);
   const std::string plain = Text(request.SerializeAsString());
