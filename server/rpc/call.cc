@@ -10,7 +10,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/proto_buffer_writer.h"
 #include "server/rpc/status.h"
@@ -32,7 +31,8 @@ constexpr int64_t kTimesInMemory = 2;
 std::string NewId() {
   static const uint32_t process = std::random_device{}();
   static std::atomic<uint64_t> next{1};
-  return absl::StrFormat("%08x-%d", process, next.fetch_add(1, std::memory_order_relaxed));
+  return absl::StrCat(absl::Hex(process, absl::kZeroPad8), "-",
+                      next.fetch_add(1, std::memory_order_relaxed));
 }
 
 // The caller's id ties its logs to the server's; it is cut, since it is logged.
@@ -123,7 +123,11 @@ void CallState::FreeRequest(const grpc::ByteBuffer& request) {
 absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) {
   if (!admitted_.status.ok()) return admitted_.status;
   grpc::Slice bytes;
-  if (request.Valid() && request.DumpToSingleSlice(&bytes).ok()) return bytes;
+  if (request.Valid()) {
+    // Copies only what came in several pieces.
+    if (request.TrySingleSlice(&bytes).ok()) return bytes;
+    if (request.DumpToSingleSlice(&bytes).ok()) return bytes;
+  }
   if (context_.IsCancelled())
     return absl::CancelledError("the caller no longer waits for the answer");
   return absl::InvalidArgumentError(absl::StrCat(
@@ -180,8 +184,7 @@ grpc::Status CallState::End(absl::Status status, size_t answer_bytes, size_t sha
   return wire;
 }
 
-void CallState::Finish(absl::AnyInvocable<void()> finish) {
-  if (admitted_.delay_seconds == 0) return finish();
+void CallState::FinishLate(absl::AnyInvocable<void()> finish) {
   const auto due = After(std::chrono::steady_clock::now(), admitted_.delay_seconds);
   const auto refusal = refusals_.Delay(record_.client, due, std::move(finish));
   if (refusal != nullptr) on_leave_.emplace(stop_.get_token(), [refusal] { refusal->SendNow(); });

@@ -9,6 +9,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -119,7 +120,11 @@ class CallState {
   // After End(): calls `finish`, which sends the end. Some refusals are sent later, from another
   // thread, or once the caller leaves. Requires: a refused call is finished by the method that
   // handles it, before it returns, until when gRPC keeps the call.
-  void Finish(absl::AnyInvocable<void()> finish);
+  template <typename Finisher>
+  void Finish(Finisher finish) {
+    if (admitted_.delay_seconds == 0) return finish();
+    FinishLate(std::move(finish));
+  }
 
   static absl::string_view TextOf(const grpc::Slice& bytes) {
     return {reinterpret_cast<const char*>(bytes.begin()), bytes.size()};
@@ -128,6 +133,7 @@ class CallState {
  private:
   // Counts what reading the request costs beside its bytes, before it costs that.
   void ChargeReading(absl::string_view bytes, const google::protobuf::Descriptor& type);
+  void FinishLate(absl::AnyInvocable<void()> finish);
 
   grpc::CallbackServerContext& context_;
   Observer& observer_;

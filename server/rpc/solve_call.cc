@@ -72,14 +72,10 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
   UnarySolve(Call* call, AnswerCache& cache, CallsInFlight& calls)
       : call_(call), cache_(cache), in_flight_(calls) {}
 
-  void Start(Engine& engine, const grpc::ByteBuffer& bytes) {
-    absl::StatusOr<grpc::Slice> slice = call_->state().Bytes(bytes);
-    if (!slice.ok()) return call_->End(slice.status());
-    std::string storage;
-    absl::string_view text;
-    // Stays empty where memory runs out, which counts as a miss.
-    (void)WithMemory([&] { text = RequestText(CallState::TextOf(*slice), &storage); });
-    if (EndFromCache(text, engine, cache_, call_)) return;
+  // Of a request that the cache has no response to. `slice` is all of `bytes`, and is freed with
+  // them; `text` is RequestText() of it.
+  void Start(Engine& engine, const grpc::ByteBuffer& bytes, grpc::Slice& slice,
+             absl::string_view text) {
     (void)WithMemory([&] { text_ = std::string(text); });
     std::optional<Fingerprint> fingerprint;
     if (!text_.empty()) (void)WithMemory([&] { fingerprint = FingerprintOf(text_); });
@@ -88,8 +84,8 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
       return call_->End(held);
     }
     SolveOrExport request;
-    if (!ParseInArena(*slice, &request)) return;
-    *slice = grpc::Slice();
+    if (!ParseInArena(slice, &request)) return;
+    slice = grpc::Slice();
     call_->state().FreeRequest(bytes);
     const bool exports = request.exported != nullptr;
     const bool may_be_joined = request.solve.options.use_cache && fingerprint.has_value();
@@ -372,7 +368,17 @@ grpc::ServerUnaryReactor* StartSolve(Engine& engine, AnswerCache& cache, CallsIn
                                      grpc::CallbackServerContext& context,
                                      const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
   auto* const call = new Call("Solve", context, request, environment, response);
-  std::make_shared<UnarySolve>(call, cache, calls)->Start(engine, request);
+  absl::StatusOr<grpc::Slice> slice = call->state().Bytes(request);
+  if (!slice.ok()) {
+    call->End(slice.status());
+    return call;
+  }
+  std::string storage;
+  absl::string_view text;
+  // Stays empty where memory runs out, which counts as a miss.
+  (void)WithMemory([&] { text = RequestText(CallState::TextOf(*slice), &storage); });
+  if (EndFromCache(text, engine, cache, call)) return call;
+  std::make_shared<UnarySolve>(call, cache, calls)->Start(engine, request, *slice, text);
   return call;
 }
 
