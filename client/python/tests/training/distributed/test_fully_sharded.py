@@ -363,8 +363,7 @@ def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
     return stowage.fit(example.model, example.sample, **arguments)
 
 
-def _failures(case: Case, mesh: DeviceMesh, rank: int, plans: str) -> list[str]:
-    """What is wrong under either budget, which share the profile in the folder `plans`."""
+def _failures(case: Case, mesh: DeviceMesh, rank: int) -> list[str]:
     torch.manual_seed(0)
     plain = _train_in_turn(case, case.make(mesh), rank)
     found = []
@@ -372,7 +371,7 @@ def _failures(case: Case, mesh: DeviceMesh, rank: int, plans: str) -> list[str]:
         torch.manual_seed(0)
         example = case.make(mesh)
         torch.manual_seed(rank)
-        fitted = _fit(example, activations=budget, plan_cache=plans)
+        fitted = _fit(example, activations=budget)
         gradients = [n for n, p in example.model.named_parameters() if p.grad is not None]
         if gradients:
             found.append(f"{budget}: {gradients[0]} has a gradient")
@@ -426,7 +425,7 @@ def _run_all(rank: int, size: int, folder: str) -> None:
             names = ("replicate", "shard")[-len(case.shape) :]
             mesh = init_device_mesh("cpu", case.shape, mesh_dim_names=names)
             try:
-                found[name] = _failures(case, mesh, rank, f"{folder}/{name}")
+                found[name] = _failures(case, mesh, rank)
             except Exception:
                 found[name] = [traceback.format_exc()]
                 break  # the others may wait elsewhere
