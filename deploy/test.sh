@@ -32,7 +32,7 @@ not_with_asan+='|SimilarRequestsTest\.NoRank'
 not_with_tsan='EverySolver\.(AnswersLikewise|HasASchedule|GivesEqual)'
 not_with_programs='Alerts|Dashboard|Systemd|Deployment|Balancer|Haproxy|OpenCallsOfAHost|RollingRestart'
 not_with_programs+='|RetryPolicy|SolveLeases|Replicas|Failover|FindPlan|LegitimateClients|BusyService'
-not_with_programs+='|Experiment|Pings|MillionsOfEmptyStages|ARunningSolveFinishes'
+not_with_programs+='|Pings|MillionsOfEmptyStages|ARunningSolveFinishes'
 not_with_programs+='|ReadinessEnds|InFlightTakeLittleMemory|ServiceManager'
 
 is_thorough=

@@ -46,7 +46,6 @@ int RunApp(int argc, char** argv) {
   AddCompareCommand(app, &chosen);
   AddLoadCommand(app, &chosen);
   AddTopCommand(app, &chosen);
-  AddExperimentCommand(app, &chosen);
   AddSimulateCommand(app, &chosen);
   AddViewCommand(app, &chosen);
   AddSolversCommand(app, &chosen);
@@ -62,8 +61,8 @@ int RunApp(int argc, char** argv) {
   }
   if (!chosen)
     return Fail(
-        "a command is required: solve, frontier, admit, export, load, top, experiment, simulate, "
-        "view, solvers, chain, operator or version; see stowage --help");
+        "a command is required: solve, frontier, admit, export, load, top, simulate, view, "
+        "solvers, chain, operator or version; see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -78,17 +78,6 @@ void AddFormat(CLI::App& command, std::string* format) {
       ->group("Output");
 }
 
-void AddLink(CLI::App& command, const char* prefetch_help, PlatformFlags* flags) {
-  const auto add = AdderOf(command);
-  add("--prefetch-bandwidth", flags->prefetch_bandwidth, "RATE", prefetch_help);
-  add("--transfer-latency", flags->transfer_latency, "DURATION",
-      "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
-  add("--host-memory", flags->host_memory, "SIZE",
-      "limit of host memory for offloaded values; default 0: unlimited");
-  command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
-      ->group(kPlatformGroup);
-}
-
 void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
   const auto add = AdderOf(command);
   add("--platform", flags->file, "FILE",
@@ -100,7 +89,14 @@ void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
   }
   add("--offload-bandwidth", flags->offload_bandwidth, "RATE",
       "device to host: 12GB/s, bytes a second without a unit; default 0: nothing is offloaded");
-  AddLink(command, "host to device; default: as offload", flags);
+  add("--prefetch-bandwidth", flags->prefetch_bandwidth, "RATE",
+      "host to device; default: as offload");
+  add("--transfer-latency", flags->transfer_latency, "DURATION",
+      "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
+  add("--host-memory", flags->host_memory, "SIZE",
+      "limit of host memory for offloaded values; default 0: unlimited");
+  command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
+      ->group(kPlatformGroup);
 }
 
 absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,

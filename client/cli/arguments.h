@@ -58,8 +58,6 @@ struct PlatformFlags {
 // Whether a command takes a single budget.
 enum class MemoryFlag { kRequired, kAbsent };
 void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags);
-// Those of the link to the host alone, but for its bandwidth towards the host.
-void AddLink(CLI::App& command, const char* prefetch_help, PlatformFlags* flags);
 
 // The valid platform that the flags describe for `chain`. "--memory 40%" is relative to the range
 // from M_low (0 %) to M_high (100 %) of the chain. `otherwise` holds where there is neither a file

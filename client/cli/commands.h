@@ -15,7 +15,6 @@ void AddExportCommand(CLI::App& app, Subcommand* chosen);
 void AddCompareCommand(CLI::App& app, Subcommand* chosen);
 void AddLoadCommand(CLI::App& app, Subcommand* chosen);
 void AddTopCommand(CLI::App& app, Subcommand* chosen);
-void AddExperimentCommand(CLI::App& app, Subcommand* chosen);
 void AddOperatorCommand(CLI::App& app, Subcommand* chosen);
 void AddSimulateCommand(CLI::App& app, Subcommand* chosen);
 void AddViewCommand(CLI::App& app, Subcommand* chosen);

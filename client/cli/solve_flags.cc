@@ -39,6 +39,17 @@ std::vector<FieldViolation> InFlags(std::vector<FieldViolation> violations) {
   return violations;
 }
 
+// Limits of a solve in this process. Errors name the flag.
+absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags) {
+  LocalOptions options;
+  ASSIGN_OR_RETURN(options.working_bytes,
+                   Prefixed("--solve-memory", ParseBytes(flags.solve_memory)));
+  // --timeout limits a local solve, too.
+  ASSIGN_OR_RETURN(const RemoteOptions server, ReadServer(flags.server));
+  options.timeout_seconds = server.timeout_seconds;
+  return options;
+}
+
 }  // namespace
 
 void AddChainFlag(CLI::App& command, SolveFlags* flags) {
@@ -122,16 +133,6 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const SolveFlags& flags
     scheduler = std::make_unique<RemoteScheduler>(options);
   }
   return scheduler;
-}
-
-absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags) {
-  LocalOptions options;
-  ASSIGN_OR_RETURN(options.working_bytes,
-                   Prefixed("--solve-memory", ParseBytes(flags.solve_memory)));
-  // --timeout limits a local solve, too.
-  ASSIGN_OR_RETURN(const RemoteOptions server, ReadServer(flags.server));
-  options.timeout_seconds = server.timeout_seconds;
-  return options;
 }
 
 absl::Status CheckRequest(const std::vector<FieldViolation>& violations) {

@@ -65,9 +65,6 @@ absl::StatusOr<Request> ReadRequest(const SolveFlags& solve, const PlatformFlags
 // The server, or this process with --local. Errors name the flag.
 absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const SolveFlags& flags);
 
-// Limits of a solve in this process. Errors name the flag.
-absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags);
-
 // OK where nothing is wrong with a request, else INVALID_ARGUMENT that names fields by their flags.
 absl::Status CheckRequest(const std::vector<FieldViolation>& violations);
 

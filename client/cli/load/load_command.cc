@@ -115,7 +115,7 @@ std::string Histogram(const LoadResult& result) {
   return absl::StrCat("\n", table.ToString(2));
 }
 
-std::string Counts(const std::map<std::string, int64_t>& counts) {
+std::string CountsText(const std::map<std::string, int64_t>& counts) {
   std::string text;
   for (const auto& [name, count] : counts) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", count, " ", name);
@@ -128,8 +128,8 @@ std::string Text(const LoadResult& result) {
       absl::StrFormat("%d answers in %s, %.0f a second; every one simulated, %d wrong\n",
                       result.answers, FormatSeconds(result.seconds),
                       static_cast<double>(result.answers) / result.seconds, result.wrong_answers);
-  if (!result.errors.empty()) absl::StrAppend(&text, "errors: ", Counts(result.errors), "\n");
-  absl::StrAppend(&text, "from: ", Counts(result.sources), "\n\n", LatencyTable(result),
+  if (!result.errors.empty()) absl::StrAppend(&text, "errors: ", CountsText(result.errors), "\n");
+  absl::StrAppend(&text, "from: ", CountsText(result.sources), "\n\n", LatencyTable(result),
                   Histogram(result));
   for (const std::string& wrong : result.wrong) absl::StrAppend(&text, "wrong: ", wrong, "\n");
   return text;
