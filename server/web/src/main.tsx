@@ -9,7 +9,6 @@ import type { View } from "../generated/stowage/v1/view";
 import { BudgetSlider } from "./budgets/budget_slider";
 import { BudgetsView } from "./budgets/budgets_view";
 import { useLive } from "./budgets/live";
-import { ExperimentView } from "./experiment/experiment_view";
 import { JobsView } from "./jobs/jobs_view";
 import { chainName } from "./parts/names";
 import { type Route, routeText, useRoute, type ViewName } from "./parts/route";
@@ -151,7 +150,6 @@ function Page({ data }: { data: View }) {
 
 function Start({ data }: { data: View }) {
   if (data.service !== undefined) return <ServiceView needsToken={data.service.needs_token} />;
-  if (data.experiment !== undefined) return <ExperimentView experiment={data.experiment} />;
   if (data.jobs.length > 0) return <JobsView jobs={data.jobs} />;
   return <Page data={data} />;
 }

@@ -1,4 +1,4 @@
-// Lines over memory or bandwidth, one for each solver and link. They differ in the shape of their
+// Lines over memory, one for each solver and link. They differ in the shape of their
 // points as well as in colour.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
@@ -34,7 +34,7 @@ export function Shape({ index }: { index: number }) {
   );
 }
 
-export interface LinePoint {
+interface LinePoint {
   x: number;
   y: number | null; // null: a gap
 }

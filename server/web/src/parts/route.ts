@@ -1,6 +1,5 @@
 // What is shown, as the part of the address after "#": it can be kept, or sent with the file.
 //   #/schedule/0?op=59&stage=27&from=0.1&to=0.2    #/compare/0/1    #/budgets    #/chain?stage=27
-//   #/memory    #/bandwidth/3, of an experiment
 //   #/jobs/1?device=0    #/jobs/1/plan/0?op=59, of jobs
 import { useCallback, useEffect, useState } from "preact/hooks";
 
@@ -110,32 +109,6 @@ export function useRoute(): [Route, Go] {
     setRoute(after);
   }, []);
   return [route, go];
-}
-
-export const kQuantities = ["memory", "bandwidth", "ratio"] as const;
-export type Quantity = (typeof kQuantities)[number];
-
-// Of an experiment: all pictures of a kind, or one with its figures.
-export interface ExperimentRoute {
-  quantity: Quantity | undefined; // none in the address
-  picture: number | undefined;
-}
-
-function parseExperimentRoute(hash: string): ExperimentRoute {
-  const [[name, index]] = splitHash(hash);
-  return {
-    quantity: kQuantities.find((quantity) => quantity === name),
-    picture: readIndex(index),
-  };
-}
-
-export function experimentRouteText(quantity: Quantity, picture?: number): string {
-  return `#/${quantity}${picture === undefined ? "" : `/${picture}`}`;
-}
-
-// Its links are steps of the browser's history.
-export function useExperimentRoute(): ExperimentRoute {
-  return useAddress(parseExperimentRoute)[0];
 }
 
 // Of jobs: one with its devices, or the plan of one device.

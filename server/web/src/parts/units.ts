@@ -94,6 +94,3 @@ export function tickBytes(bytes: number): string {
 export function tickSeconds(seconds: number): string {
   return seconds === 0 ? "0" : withoutZeros(formatSeconds(Number(seconds.toPrecision(9))));
 }
-export function tickRate(perSecond: number): string {
-  return withoutZeros(formatRate(perSecond));
-}
