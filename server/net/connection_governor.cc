@@ -161,22 +161,9 @@ void ConnectionGovernor::ReduceStreams(Clock::time_point now, std::vector<Verdic
   std::sort(largest.begin(), largest.end(),
             [](const Host& one, const Host& other) { return one.streams > other.streams; });
   for (const Host& host : largest) {
-    if (sum <= limit) break;
+    if (sum <= limit) return;
     sum -= host.streams;
     for (const int id : host.ids) CutOff(id, kCutResets, now, verdicts);
-  }
-  CutOffUnread(verdicts);
-}
-
-// gRPC counts the streams that it has read. To find out so which of many connections flood it takes
-// seconds, in which it answers nobody. Some may be honest, so that their hosts may come again.
-void ConnectionGovernor::CutOffUnread(std::vector<Verdict>* verdicts) {
-  for (auto next = connections_.begin(); next != connections_.end();) {
-    const auto each = next++;
-    const ConnectionFigures& its = each->second.last;
-    if (its.calls.begun > 0 || its.unread_bytes <= limits_.unread_bytes) continue;
-    verdicts->push_back({each->first, kCutResets});
-    connections_.erase(each);
   }
 }
 

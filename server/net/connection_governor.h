@@ -17,7 +17,6 @@ namespace stowage {
 // What is known of one connection at a time: of its socket and of its calls, since it began.
 struct ConnectionFigures {
   int64_t received_bytes = 0;  // by the system, TLS included
-  int64_t unread_bytes = 0;    // of those, that gRPC has not read
   int64_t sent_bytes = 0;
   int64_t streams = 0;   // that the client began, calls or not
   int64_t arriving = 0;  // of those, that hold memory and are no calls
@@ -50,9 +49,6 @@ class ConnectionGovernor {
     // memory, or those that were begun lately where these are more. gRPC takes 20 KB for one and
     // 0.1 ms to end it, and all may end at once. Beyond it the hosts with the most are cut off.
     int64_t all_streams = 2000;
-    // Unread, of a connection that has had no call, once all together have too many streams. What a
-    // client sends before it knows the server's settings is less, but for long certificates.
-    int64_t unread_bytes = 2 << 10;
     // Calls that their caller abandoned, beyond those that were answered and those forgiven.
     int64_t abandoned = 3000;
   };
@@ -69,8 +65,8 @@ class ConnectionGovernor {
     int id;
     const char* reason;  // one of those of CutConnection
   };
-  // The connections to be cut off. They are removed, and their hosts are barred, but not for what
-  // is unread; for the other connections of a barred host a quarter of the limits is enough.
+  // The connections to be cut off. They are removed, and their hosts are barred; for the other
+  // connections of a barred host a quarter of the limits is enough.
   std::vector<Verdict> Judge(Clock::time_point now);
 
   // Whether new connections of the host are refused: for a minute after one was cut off, for twice
@@ -102,9 +98,8 @@ class ConnectionGovernor {
   // Cuts off those with the most unexplained bytes until the sum of all is within the limit.
   void Reduce(Clock::time_point now, std::vector<Verdict>* verdicts);
   // Cuts off the connections with streams that are no calls, of the hosts that have the most,
-  // likewise, and those that may have as many unread.
+  // likewise.
   void ReduceStreams(Clock::time_point now, std::vector<Verdict>* verdicts);
-  void CutOffUnread(std::vector<Verdict>* verdicts);
   static double StreamsBeyondFew(const Connection& connection);
   void Bar(const std::string& host, Clock::time_point now);
 

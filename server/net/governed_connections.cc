@@ -47,11 +47,6 @@ ino_t InodeOf(int fd) {
   return fstat(fd, &file) == 0 ? file.st_ino : 0;
 }
 
-// By gRPC.
-int64_t ReadBytes(const ConnectionFigures& figures) {
-  return figures.received_bytes - figures.unread_bytes;
-}
-
 // Through a descriptor of our own, so that gRPC cannot close the socket, and another one get its
 // number, in between. Disconnecting also throws away what was received and not read, of which
 // shutdown() would leave megabytes to be read.
@@ -79,7 +74,7 @@ bool GovernedConnections::Read(int fd, Connection& connection) {
     return false;
   }
   figures.received_bytes = static_cast<int64_t>(info.tcpi_bytes_received);
-  figures.unread_bytes = unread;
+  connection.read_bytes = figures.received_bytes - unread;
   figures.sent_bytes = static_cast<int64_t>(info.tcpi_bytes_sent - info.tcpi_bytes_retrans);
   // Calls that have begun since are streams that were arriving then, and beyond those new ones.
   const int64_t arriving =
@@ -101,7 +96,7 @@ void GovernedConnections::Add(int fd, const Peer& peer) {
 }
 
 bool GovernedConnections::IsToBeCounted(const Connection& connection, Clock::time_point now) {
-  if (ReadBytes(connection.figures) - connection.counted_bytes >= kCountedBytes) return true;
+  if (connection.read_bytes - connection.counted_bytes >= kCountedBytes) return true;
   return connection.figures.arriving > 0 && now >= connection.counted + kCountedAgain;
 }
 
@@ -111,7 +106,7 @@ void GovernedConnections::CountStreams(const StreamTotals& streams, Connection& 
   const int64_t open = streams.begun - streams.ended;
   figures.streams = std::max(figures.streams, streams.begun);
   figures.arriving = std::max<int64_t>(open - (figures.calls.begun - figures.calls.ended), 0);
-  connection.counted_bytes = ReadBytes(figures);
+  connection.counted_bytes = connection.read_bytes;
   connection.counted_streams = figures.streams;
   connection.counted_arriving = figures.arriving;
   connection.counted_calls = figures.calls;

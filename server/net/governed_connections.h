@@ -51,6 +51,7 @@ class GovernedConnections {
     std::string peer;
     std::shared_ptr<ConnectionAccount> account;
     ConnectionFigures figures = {};  // last
+    int64_t read_bytes = 0;          // by gRPC
     // When its streams were counted, and what there was then.
     Clock::time_point counted = {};
     int64_t counted_bytes = 0;  // read

@@ -156,21 +156,6 @@ TEST_F(ConnectionGovernorTest, OfManyStreamsTheHostsWithTheMostAreCutOff) {
   EXPECT_FALSE(governor_.Bars("honest", now_));
 }
 
-// They may be more of the flood, and may be honest.
-TEST_F(ConnectionGovernorTest, OfManyStreamsThoseThatAreUnreadAreCutOffAndNotBarred) {
-  enum { kFlood, kUnread, kHasCalls, kBegins };
-  for (const int id : {kFlood, kUnread, kHasCalls, kBegins}) Add(id, std::to_string(id));
-  for (const int id : {kUnread, kHasCalls}) of_[id].received_bytes = of_[id].unread_bytes = 4000;
-  of_[kHasCalls].calls.begun = 1;
-  of_[kBegins].received_bytes = of_[kBegins].unread_bytes = 500;
-  EXPECT_THAT(Tick({kUnread, kHasCalls, kBegins}), IsEmpty());
-  of_[kFlood].arriving = 3000;
-  EXPECT_THAT(Tick({kFlood}), ElementsAre(kCutResets, kCutResets));
-  EXPECT_TRUE(governor_.Bars(std::to_string(kFlood), now_));
-  EXPECT_FALSE(governor_.Bars(std::to_string(kUnread), now_));
-  EXPECT_THAT(Tick({kHasCalls, kBegins}), IsEmpty());
-}
-
 TEST_F(ConnectionGovernorTest, OneCallOnItsWayOnEachOfManyConnectionsIsNoFlood) {
   std::vector<int> ids;
   for (int i = 0; i < 10'000; ++i) {

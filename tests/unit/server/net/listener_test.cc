@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -279,44 +278,6 @@ TEST(Listener, CutsOffAConnectionThatSendsMuchForNothingAndBarsItsHost) {
   }
   EXPECT_EQ(record.cut_off(), std::vector<std::string>{"no_calls"});
   EXPECT_EQ(record.reasons(), std::vector<std::string>{"barred"});
-  for (const int fd : held) close(fd);
-}
-
-// The flood's bytes are read, those behind it are not.
-TEST(Listener, CutsOffWhatIsUnreadBehindAFlood) {
-  constexpr size_t kBytes = 10'000;
-  constexpr const char* kFlood = "127.0.0.2";
-  constexpr const char* kBehind = "127.0.0.3";
-  Record record;
-  ConnectionAccounts accounts;
-  std::vector<int> held;  // by the listener's thread
-  {
-    auto listener = Listener::Start(
-        "127.0.0.1:0",
-        {.accounts = &accounts,
-         .streams_of = [](const std::string&) { return StreamTotals{.begun = 500}; },
-         .governor = {.all_streams = 100},
-         .observer = &record},
-        [&held](int fd) {
-          EXPECT_EQ(write(fd, "hello", 5), 5);
-          held.push_back(fd);
-          if (PeerOf(fd).host != kFlood) return;
-          std::string bytes(kBytes, '\0');
-          pollfd readable{fd, POLLIN, 0};
-          while (poll(&readable, 1, -1) == 1 && read(fd, bytes.data(), kBytes) > 0) {
-          }  // until it is cut off
-        });
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    RawSocket behind((*listener)->address(), kBehind);
-    EXPECT_EQ(behind.Receive(kLong), "hello");
-    EXPECT_TRUE(behind.Send(std::string(kBytes, 'x')));
-    RawSocket flood((*listener)->address(), kFlood);
-    EXPECT_TRUE(flood.Send(std::string(kBytes, 'x')));
-    EXPECT_TRUE(flood.ClosedWithin(kLong));
-    EXPECT_TRUE(behind.ClosedWithin(kLong));
-    EXPECT_EQ(RawSocket((*listener)->address(), kBehind).Receive(kLong), "hello");
-  }
-  EXPECT_EQ(record.cut_off(), std::vector<std::string>(2, "resets"));
   for (const int fd : held) close(fd);
 }
 
