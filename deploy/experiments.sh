@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Repeats the papers' experiments and the tables of other documents: installs what is missing, builds
 # the Python package, and runs the scripts of client/python/experiments, which print tables and draw
-# pictures into build/experiments. An hour on two cores for all; the figures are the same on every
-# machine.
+# pictures into build/experiments. All but more_memory, the last, take less than nine minutes on two
+# cores; the figures are the same on every machine.
 #   deploy/experiments.sh                     all scripts
 #   deploy/experiments.sh NAME [FLAG…]        one of them, as in pofo_by_memory --alphas 0.2,0.5
 set -euo pipefail
