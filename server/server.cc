@@ -17,8 +17,8 @@
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
 #include "server/process_limits.h"
-#include "server/rpc/begun_streams.h"
-#include "server/rpc/connection_limits.h"
+#include "server/rpc/callers/begun_streams.h"
+#include "server/rpc/callers/connection_limits.h"
 #include "solver/base/address.h"
 #include "solver/base/status_macros.h"
 

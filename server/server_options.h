@@ -8,8 +8,8 @@
 
 #include "server/engine/engine.h"
 #include "server/observe/log.h"
-#include "server/rpc/call.h"
-#include "server/rpc/caller_address.h"
+#include "server/rpc/callers/caller_address.h"
+#include "server/rpc/calls/call.h"
 #include "server/security/redis_login.h"
 #include "server/security/security.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "server/rpc/current_proxies.h"
+#include "server/rpc/callers/current_proxies.h"
 #include "server/security/file_permissions.h"
 #include "server/security/security.h"
 #include "server/server_options.h"

@@ -3,22 +3,22 @@
 //    overhead and host copy. A block is alive from the operation that adds it until after the one
 //    that drops it, in program order.
 // 2. Place() gives the blocks of a region their offsets (layout.h).
-// 3. WaitBuilder adds the waits between queues.
+// 3. AddWaits() adds the waits between queues (waits.h).
 //
 // Program order is a safe order of lifetimes for device memory, because the waits of "Time" make
 // every command that adds a block start after the commands that free the memory it reuses: a
 // PREFETCH waits for the last computation and the last RELEASE before it, and a computation follows
 // them on its queue. In the host pool an OFFLOAD may reuse memory that an earlier PREFETCH still
-// reads on another queue; WaitBuilder adds that wait.
+// reads on another queue; AddWaits() adds that wait.
 #include "client/agent/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/agent/waits.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"
@@ -172,109 +172,6 @@ class CommandBuilder {
   size_t now_ = 0;              // the current operation
 };
 
-// Adds the waits of solver/README.md, "Time", and those of PREFETCHes that still read host memory
-// that an OFFLOAD reuses. A wait that others imply is left out, by vector clocks:
-//   clocks_[q][r]  the commands of queue r numbered below it have ended before the next command of
-//                  queue q starts
-//   ended_[i]      clocks_ of command i's queue once command i has ended
-// So command i of queue r needs a wait on queue q only if clocks_[q][r] <= i; after the wait,
-// clocks_[q] = max(clocks_[q], ended_[i]) elementwise.
-class WaitBuilder {
- public:
-  explicit WaitBuilder(Plan* plan)
-      : plan_(plan),
-        offloads_(static_cast<size_t>(plan->chain().length()) + 2, kNever),
-        prefetches_(offloads_) {
-    ended_.reserve(plan->commands.size());
-  }
-
-  void AddAll() {
-    for (size_t index = 0; index < plan_->commands.size(); ++index) {
-      AddWaitsOf(index);
-      const Queue queue = plan_->commands[index].queue;
-      ClockOf(queue)[static_cast<size_t>(queue)] = index + 1;
-      ended_.push_back(ClockOf(queue));
-    }
-  }
-
- private:
-  using Clock = std::array<size_t, kQueues>;  // by queue
-
-  void AddWaitsOf(size_t index) {
-    const Command& command = plan_->commands[index];
-    const int l = command.stage;
-    switch (command.kind) {
-      case OperationKind::kOffload:
-        WaitFor(last_compute_, index);
-        WaitFor(prefetches_[l], index);
-        WaitForReadersOf(command.host, index);
-        offloads_[l] = index;
-        return;
-      case OperationKind::kRelease:
-        WaitFor(offloads_[l], index);
-        last_release_ = index;
-        return;
-      case OperationKind::kPrefetch:
-        WaitFor(last_compute_, index);
-        WaitFor(last_release_, index);
-        prefetches_[l] = index;
-        all_prefetches_.push_back(index);
-        return;
-      case OperationKind::kBackward:
-        WaitFor(prefetches_[l], index);
-        break;
-      default:
-        prefetches_[l] = kNever;  // a new value, which no prefetch has written
-        break;
-    }
-    WaitFor(prefetches_[l - 1], index);
-    last_compute_ = index;
-  }
-
-  void WaitFor(size_t other, size_t index) {
-    if (other == kNever) return;
-    Command& command = plan_->commands[index];
-    Clock& clock = ClockOf(command.queue);
-    if (clock[static_cast<size_t>(plan_->commands[other].queue)] > other) return;
-    command.waits.push_back(other);
-    plan_->commands[other].awaited = true;
-    for (size_t queue = 0; queue < kQueues; ++queue) {
-      clock[queue] = std::max(clock[queue], ended_[other][queue]);
-    }
-  }
-
-  // Waits for the latest PREFETCH that may still read where OFFLOAD `index` writes. That one ends
-  // after the earlier ones, which are on its queue.
-  void WaitForReadersOf(int host, size_t index) {
-    const auto begin = [this](int block) {
-      return plan_->host.layout.offsets[static_cast<size_t>(block)];
-    };
-    const auto end = [this, &begin](int block) {
-      return begin(block) + plan_->host.blocks[static_cast<size_t>(block)].bytes;
-    };
-    const Clock& clock = ClockOf(plan_->commands[index].queue);
-    // From the latest backwards: the first that has ended ends the search, too.
-    for (auto other = all_prefetches_.rbegin(); other != all_prefetches_.rend(); ++other) {
-      const Command& reader = plan_->commands[*other];
-      if (clock[static_cast<size_t>(reader.queue)] > *other) return;
-      if (begin(reader.host) < end(host) && begin(host) < end(reader.host)) {
-        return WaitFor(*other, index);
-      }
-    }
-  }
-
-  Clock& ClockOf(Queue queue) { return clocks_[static_cast<size_t>(queue)]; }
-
-  Plan* const plan_;
-  std::array<Clock, kQueues> clocks_ = {};
-  std::vector<Clock> ended_;        // by command
-  std::vector<size_t> offloads_;    // by value: its latest OFFLOAD
-  std::vector<size_t> prefetches_;  // by value: the PREFETCH that wrote it; kNever: a forward did
-  std::vector<size_t> all_prefetches_;
-  size_t last_compute_ = kNever;
-  size_t last_release_ = kNever;
-};
-
 // The simulator's prediction of a schedule that is valid and fits.
 absl::StatusOr<Prediction> Check(const Chain& chain, const Platform& platform,
                                  const Schedule& schedule) {
@@ -366,7 +263,7 @@ void MarkReplays(Plan* plan) {
 // Waits come last: they depend on the offsets of host copies.
 absl::Status PlacePoolAndAddWaits(const RegionLimits& limits, Plan* plan) {
   RETURN_IF_ERROR(Place("pool of host copies", limits, &plan->host));
-  WaitBuilder(plan).AddAll();
+  AddWaits(plan->chain().length(), plan->host, &plan->commands);
   return absl::OkStatus();
 }
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/service/results.h"
 #include "solver/base/status_macros.h"
-#include "solver/base/stop.h"
-#include "solver/base/timers.h"
+#include "solver/base/time/stop.h"
+#include "solver/base/time/timers.h"
 #include "solver/base/units.h"
 #include "solver/model/request.h"
 

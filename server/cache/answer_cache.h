@@ -1,5 +1,5 @@
 // The server's cache: answers in memory, the serialized responses in which they were sent, and
-// tiers below that outlive the process. Storage alone: engine/reuse.h proves what is found.
+// tiers below that outlive the process. Storage alone: engine/solves/reuse.h proves what is found.
 #ifndef STOWAGE_SERVER_CACHE_ANSWER_CACHE_H_
 #define STOWAGE_SERVER_CACHE_ANSWER_CACHE_H_
 

@@ -56,8 +56,8 @@ struct CacheStats {
   int64_t evictions = 0;  // since the start
 };
 
-// What it returns is not trusted: AnswerCache compares the keys, and engine/reuse.h believes what
-// the schedule shows on the chain of the request. Thread-safe. Calls may block, on a disk or a
+// What it returns is not trusted: AnswerCache compares the keys, and engine/solves/reuse.h believes
+// what the schedule shows on the chain of the request. Thread-safe. Calls may block, on a disk or a
 // network.
 class CacheTier {
  public:

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "proto/service/results.h"
-#include "server/engine/request_bytes.h"
+#include "server/engine/limits/request_bytes.h"
 #include "server/events/rejection.h"
-#include "solver/base/clock.h"
 #include "solver/base/out_of_memory.h"
+#include "solver/base/time/clock.h"
 
 namespace stowage {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/engine/engine.h"
-#include "server/engine/waiter.h"
+#include "server/engine/solves/waiter.h"
 #include "solver/model/request.h"
 #include "solver/solve/admit.h"
 

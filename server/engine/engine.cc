@@ -7,12 +7,12 @@
 
 #include "absl/status/status.h"
 #include "proto/service/results.h"
-#include "server/engine/plain_job.h"
-#include "server/engine/reuse.h"
-#include "server/engine/time_limit.h"
+#include "server/engine/limits/time_limit.h"
+#include "server/engine/queue/plain_job.h"
+#include "server/engine/solves/reuse.h"
 #include "server/events/rejection.h"
-#include "solver/base/clock.h"
 #include "solver/base/out_of_memory.h"
+#include "solver/base/time/clock.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/find_frontier.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "server/engine/engine.h"
-#include "server/engine/waiter.h"
+#include "server/engine/solves/waiter.h"
 #include "solver/export/export.h"
 #include "solver/model/request.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "solver/base/clock.h"
+#include "solver/base/time/clock.h"
 
 namespace stowage {
 

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "proto/service/results.h"
 #include "solver/base/mutex.h"
-#include "solver/base/stop.h"
+#include "solver/base/time/stop.h"
 #include "solver/model/answer.h"
 
 namespace stowage {

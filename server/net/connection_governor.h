@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "server/engine/connection_accounts.h"
+#include "server/engine/limits/connection_accounts.h"
 
 namespace stowage {
 
@@ -32,8 +32,8 @@ class ConnectionGovernor {
   // Each is above what a client that uses HTTP/2 as it is meant can reach.
   struct Limits {
     // Received without any byte sent in between: twice the window of a connection, which the server
-    // opens again as it reads messages (rpc/connection_limits.h), and the window of each stream
-    // that is no call yet: a busy server has read the requests on them, and begun none.
+    // opens again as it reads messages (rpc/callers/connection_limits.h), and the window of each
+    // stream that is no call yet: a busy server has read the requests on them, and begun none.
     int64_t silent_bytes = 2 << 20;
     int64_t stream_bytes = 1 << 20;
     // Received beyond what calls account for, on all connections together: requests that are on

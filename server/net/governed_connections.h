@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/engine/connection_accounts.h"
+#include "server/engine/limits/connection_accounts.h"
 #include "server/events/observer.h"
 #include "server/net/connection_governor.h"
 #include "server/net/peer.h"

@@ -17,14 +17,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
-#include "server/engine/connection_accounts.h"
+#include "server/engine/limits/connection_accounts.h"
 #include "server/events/observer.h"
 #include "server/net/governed_connections.h"
 #include "server/net/host_connections.h"
 #include "server/net/peer.h"
 #include "server/net/port_sharing.h"
 #include "solver/base/mutex.h"
-#include "solver/base/rate_limit.h"
+#include "solver/base/time/rate_limit.h"
 
 namespace stowage {
 

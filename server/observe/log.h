@@ -19,7 +19,7 @@
 #include "server/events/observer.h"
 #include "server/observe/line_limit.h"
 #include "solver/base/mutex.h"
-#include "solver/base/rate_limit.h"
+#include "solver/base/time/rate_limit.h"
 
 namespace stowage {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solver/base/clock.h"
+#include "solver/base/time/clock.h"
 
 namespace stowage {
 namespace {

@@ -5,9 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/slice.h"
-#include "server/rpc/brief_call.h"
-#include "server/rpc/call.h"
-#include "server/rpc/message_limits.h"
+#include "server/rpc/calls/brief_call.h"
+#include "server/rpc/calls/call.h"
+#include "server/rpc/messages/message_limits.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/slice.h"
-#include "server/rpc/call.h"
-#include "server/rpc/message_limits.h"
-#include "server/rpc/status.h"
+#include "server/rpc/calls/call.h"
+#include "server/rpc/messages/message_limits.h"
+#include "server/rpc/messages/status.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 

@@ -16,10 +16,10 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "grpcpp/support/status.h"
-#include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
+#include "server/engine/limits/delayed_refusals.h"
 #include "server/events/observer.h"
-#include "server/rpc/admission.h"
+#include "server/rpc/callers/admission.h"
 #include "stowage/v1/operator.grpc.pb.h"
 
 namespace stowage {

@@ -12,10 +12,10 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "grpcpp/support/slice.h"
-#include "server/rpc/brief_call.h"
-#include "server/rpc/call.h"
-#include "server/rpc/message_limits.h"
-#include "server/rpc/unsent_bytes.h"
+#include "server/rpc/calls/brief_call.h"
+#include "server/rpc/calls/call.h"
+#include "server/rpc/messages/message_limits.h"
+#include "server/rpc/messages/unsent_bytes.h"
 
 namespace stowage {
 namespace {
@@ -88,8 +88,8 @@ void AddServices(const FileDescriptor& file, ServerReflectionResponse* response)
   }
 }
 
-ServerReflectionResponse Answer(const ServerReflectionRequest& request,
-                                const std::vector<const FileDescriptor*>& files) {
+ServerReflectionResponse ResponseTo(const ServerReflectionRequest& request,
+                                    const std::vector<const FileDescriptor*>& files) {
   ServerReflectionResponse response;
   response.set_valid_host(request.host());
   *response.mutable_original_request() = request;
@@ -139,7 +139,7 @@ class ReflectionStream final
     ServerReflectionRequest request;
     absl::Status status = Read(request_, &request);
     request_.Clear();
-    if (status.ok()) status = Serialize(Answer(request, files_), &response_);
+    if (status.ok()) status = Serialize(ResponseTo(request, files_), &response_);
     const auto bytes = static_cast<int64_t>(response_.Length());
     if (status.ok()) status = unsent_.emplace().Take(bytes, caller().client);
     if (!status.ok()) return EndWith(status);

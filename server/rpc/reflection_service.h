@@ -10,8 +10,8 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/engine/delayed_refusals.h"
-#include "server/rpc/admission.h"
+#include "server/engine/limits/delayed_refusals.h"
+#include "server/rpc/callers/admission.h"
 
 namespace stowage {
 

@@ -7,8 +7,8 @@
 #include "proto/convert/verdict_message.h"
 #include "proto/service/execution_report.h"
 #include "server/engine/admit_job.h"
-#include "server/rpc/frontier_call.h"
-#include "server/rpc/solve_call.h"
+#include "server/rpc/calls/frontier_call.h"
+#include "server/rpc/calls/solve_call.h"
 #include "solver/solve/catalog.h"
 #include "stowage/v1/scheduler.pb.h"
 

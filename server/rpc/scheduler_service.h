@@ -8,8 +8,8 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/cache/answer_cache.h"
 #include "server/engine/engine.h"
-#include "server/rpc/call.h"
-#include "server/rpc/equal_calls.h"
+#include "server/rpc/calls/call.h"
+#include "server/rpc/calls/equal_calls.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 
 namespace stowage {

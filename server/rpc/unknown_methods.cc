@@ -1,6 +1,6 @@
 #include "server/rpc/unknown_methods.h"
 
-#include "server/rpc/brief_call.h"
+#include "server/rpc/calls/brief_call.h"
 
 namespace stowage {
 namespace {

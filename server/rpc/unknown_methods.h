@@ -3,8 +3,8 @@
 #define STOWAGE_SERVER_RPC_UNKNOWN_METHODS_H_
 
 #include "grpcpp/generic/async_generic_service.h"
-#include "server/engine/delayed_refusals.h"
-#include "server/rpc/admission.h"
+#include "server/engine/limits/delayed_refusals.h"
+#include "server/rpc/callers/admission.h"
 
 namespace stowage {
 

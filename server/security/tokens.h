@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/engine/client_limits.h"
+#include "server/engine/limits/client_limits.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {

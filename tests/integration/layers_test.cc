@@ -84,11 +84,12 @@ TEST_F(Layers, ReportAnIncludeAgainstTheOrder) {
 }
 
 TEST_F(Layers, ReportAClockInASolver) {
-  Add("solver/base/timers.h", "#include <chrono>\n");
-  Add("solver/base/stop.h", "#include \"solver/base/timers.h\"\n");
+  Add("solver/base/time/timers.h", "#include <chrono>\n");
+  Add("solver/base/time/stop.h", "#include \"solver/base/time/timers.h\"\n");
   EXPECT_EQ(Check().exit_code, 0);
-  Add("solver/model/chain.cc", "#include \"solver/base/timers.h\"\n");
-  ExpectReport(HasSubstr("solver/model may not include solver/base/timers.h, which is not pure"));
+  Add("solver/model/chain.cc", "#include \"solver/base/time/timers.h\"\n");
+  ExpectReport(
+      HasSubstr("solver/model may not include solver/base/time/timers.h, which is not pure"));
 }
 
 TEST_F(Layers, ReportALibraryOutsideItsFolder) {
@@ -221,9 +222,9 @@ TEST_F(Layers, ReportACitedHeadingThatDoesNotExist) {
 }
 
 TEST_F(Layers, AcceptCodesReasonsAndTextsThatArePassedOn) {
-  Add("server/rpc/status.cc", Comment("status.message() == \"a word\"") +
-                                  "if (ReasonOf(status) == kFull) Log(status.message());\n"
-                                  "if (absl::StartsWith(address, \"unix:\")) return;\n");
+  Add("server/rpc/messages/status.cc", Comment("status.message() == \"a word\"") +
+                                           "if (ReasonOf(status) == kFull) Log(status.message());\n"
+                                           "if (absl::StartsWith(address, \"unix:\")) return;\n");
   const ProgramResult result = CheckMessages();
   EXPECT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(result.out, "");

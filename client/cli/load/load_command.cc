@@ -25,6 +25,8 @@
 namespace stowage {
 namespace {
 
+using Align = Table::Align;
+
 struct LoadArguments {
   std::vector<std::string> chains;
   SolveFlags solve;
@@ -74,7 +76,6 @@ absl::StatusOr<LoadOptions> ReadOptions(const LoadArguments& arguments, const Ch
 constexpr double kShares[] = {0.5, 0.9, 0.99, 0.999, 1};
 
 std::string LatencyTable(const LoadResult& result) {
-  using Align = Table::Align;
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                Align::kRight, Align::kRight});
   table.Add({"", "answers", "p50", "p90", "p99", "p99.9", "most"});

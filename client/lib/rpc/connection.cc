@@ -17,7 +17,7 @@ namespace {
 // Between attempts to connect; gRPC's own are 1 s to 2 minutes.
 constexpr int kFirstReconnectMilliseconds = 100;
 constexpr int kMaxReconnectMilliseconds = 1000;
-// The server allows pings so often (server/rpc/connection_limits.cc).
+// The server allows pings so often (server/rpc/callers/connection_limits.cc).
 constexpr int kKeepaliveMilliseconds = 30'000;
 constexpr int kKeepaliveAnswerMilliseconds = 10'000;
 

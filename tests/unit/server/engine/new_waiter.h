@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "server/cache/cache_keys.h"
-#include "server/engine/waiter.h"
+#include "server/engine/solves/waiter.h"
 #include "solver/model/instance.h"
 #include "tests/unit/server/engine/engine_fixture.h"
 

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_join.h"
-#include "server/engine/work_queue.h"
+#include "server/engine/queue/work_queue.h"
 #include "server/events/rejection.h"
 #include "tests/support/status_matchers.h"
 

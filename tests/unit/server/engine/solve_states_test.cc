@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "server/engine/shared_solve.h"
+#include "server/engine/solves/shared_solve.h"
 #include "tests/support/solved_requests.h"
 #include "tests/unit/server/engine/new_waiter.h"
 

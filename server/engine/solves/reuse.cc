@@ -1,0 +1,123 @@
+#include "server/engine/solves/reuse.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "solver/base/out_of_memory.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
+
+namespace stowage {
+namespace {
+
+// An answer and the keys of the request that it was solved for.
+struct Earlier {
+  const Answer& answer;
+  const CacheKeys& keys;
+};
+
+// The earlier answer for `request`, with prediction and explanation from a simulation of its
+// schedule on the request's own chain; nullopt: it does not fit there. That a budget is infeasible
+// holds for equal sizes only.
+std::optional<Answer> Reuse(const SolveRequest& request, const CacheKeys& keys,
+                            const Earlier& earlier) {
+  const bool same_sizes = earlier.keys.exact_sizes == keys.exact_sizes;
+  if (earlier.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
+  const bool same = earlier.keys.exact == keys.exact;
+  std::optional<Answer> answer =
+      ReuseAnswer(request, earlier.answer, same ? SameInstance::kExactly : SameInstance::kRounded);
+  // Sizes that differ by less than a granule may need a little more, or less.
+  if (answer.has_value() && !same_sizes) answer->minimum_memory_bytes.reset();
+  return answer;
+}
+
+// What the notes say of a tier's answer that the lower bound does not prove optimal.
+constexpr const char* kNotProvedAgain =
+    "kept from an earlier solve: its schedule was checked again, not whether a faster one exists";
+
+bool Fits(const SolveRequest& request, const Answer& answer) {
+  if (answer.outcome == Outcome::kInfeasible) return true;
+  const absl::StatusOr<Simulation> simulation =
+      Simulate(request.chain, request.platform, answer.schedule);
+  return simulation.ok() && simulation->feasible();
+}
+
+AnswerPtr Shared(std::optional<Answer> answer) {
+  return answer.has_value() ? std::make_shared<const Answer>(*std::move(answer)) : nullptr;
+}
+
+// What a tier kept, as an answer to `request`; nullopt: it shows none.
+std::optional<Answer> AnswerFromTier(const SolveRequest& request, const Answer& kept) {
+  std::optional<Answer> answer = AnswerWithSchedule(request, kept.schedule, kept.solver);
+  if (!answer.has_value()) return std::nullopt;
+  answer->from_exact_sizes = kept.from_exact_sizes;
+  if (answer->outcome != Outcome::kOptimal) answer->explanation.notes.push_back(kNotProvedAgain);
+  return answer;
+}
+
+}  // namespace
+
+AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
+                           const CachedAnswerPtr& cached) {
+  return UnlessOutOfMemory(
+      [&]() -> AnswerPtr {
+        if (cached->is_explained && cached->keys.exact == keys.exact) {
+          // Prediction and explanation are this request's. The schedule is simulated all the same:
+          // no schedule leaves the server unchecked.
+          return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
+        }
+        return Shared(Reuse(request, keys, {cached->answer, cached->keys}));
+      },
+      nullptr);
+}
+
+// Without a rounding loss: there is no time for it.
+AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
+                         const CacheKeys& best_keys) {
+  return UnlessOutOfMemory(
+      [&]() -> AnswerPtr {
+        SolveRequest plain = request;
+        plain.options.report_rounding_loss = false;
+        return Shared(Reuse(plain, keys, {best, best_keys}));
+      },
+      nullptr);
+}
+
+AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys) {
+  return cache.FindInMemory(
+      keys, [&](const CachedAnswerPtr& cached) { return AnswerFromCached(request, keys, cached); });
+}
+
+// The result carries the keys of this request, for which it was simulated, and is ready for memory.
+TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys,
+                    const std::string& client) {
+  if (request.options.report_rounding_loss) return {};
+  return cache.FindInTiers(keys, [&](const Answer& kept) -> CachedAnswerPtr {
+    std::optional<Answer> answer = AnswerFromTier(request, kept);
+    if (!answer.has_value()) return nullptr;
+    return std::make_shared<const CachedAnswer>(
+        CachedAnswer{*std::move(answer), keys, client, /*is_explained=*/true});
+  });
+}
+
+CachedAnswerPtr WithCloserBound(const SolveRequest& request, const CachedAnswer& from_tier,
+                                const std::stop_token& stop) {
+  return UnlessOutOfMemory(
+      [&]() -> CachedAnswerPtr {
+        auto closer = std::make_shared<CachedAnswer>(from_tier);
+        Answer& answer = closer->answer;
+        RaiseBound(request.chain, request.platform, &answer.prediction, BoundTime::kShort, stop);
+        if (stop.stop_requested()) return nullptr;
+        if (MeetsBound(answer.prediction)) {
+          answer.outcome = Outcome::kOptimal;
+          answer.guarantee = Guarantee::kOptimal;
+          std::erase(answer.explanation.notes, kNotProvedAgain);
+        }
+        return closer;
+      },
+      nullptr);
+}
+
+}  // namespace stowage
