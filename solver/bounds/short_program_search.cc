@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <deque>
 #include <queue>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "solver/base/infinite.h"
+#include "solver/bounds/short_program_state.h"
 #include "solver/bounds/stage_costs.h"
 #include "solver/model/modes.h"
 #include "solver/model/prediction.h"
@@ -18,68 +18,13 @@ namespace stowage {
 namespace {
 
 using Costs = StageCosts<kMaxShortProgramStages>;
-constexpr int kMaxValues = Costs::kMaxValues;
+constexpr int kMaxValues = ProgramState::kMaxValues;
 
-enum Form : uint32_t { kNone = 0, kOutput = 1, kSaved = 2 };
-enum Place : uint32_t { kDevice = 0, kCopied = 1, kHost = 2 };  // kCopied: on both
-
-// Four bits a value, form and place; then the gradient, then whether a replay was the last forward
-// or backward: nothing but its backward may follow.
-class State {
- public:
-  State() = default;
-  explicit State(int gradient) { SetGradient(gradient); }
-
-  uint32_t bits() const { return bits_; }
-  int gradient() const { return static_cast<int>((bits_ >> kGradientAt) & 7); }
-  bool replayed() const { return (bits_ >> kReplayedAt) != 0; }
-  Form form(int l) const {
-    assert(l >= 0);
-    return static_cast<Form>((bits_ >> (4 * l)) & 3);
-  }
-  Place place(int l) const { return static_cast<Place>((bits_ >> (4 * l + 2)) & 3); }
-  bool live(int l) const { return form(l) != kNone; }
-  bool on_device(int l) const { return live(l) && place(l) != kHost; }
-  bool on_host(int l) const { return live(l) && place(l) != kDevice; }
-  bool droppable(int l) const { return live(l) && place(l) == kDevice; }
-
-  void Set(int l, Form form, Place place) {
-    bits_ &= ~(uint32_t{15} << (4 * l));
-    bits_ |= (static_cast<uint32_t>(form) | static_cast<uint32_t>(place) << 2) << (4 * l);
-  }
-  void Drop(int l) { Set(l, kNone, kDevice); }
-  void SetGradient(int l) {
-    bits_ &= (uint32_t{1} << kGradientAt) - 1;
-    bits_ |= static_cast<uint32_t>(l) << kGradientAt;
-  }
-  void SetReplayed() { bits_ |= uint32_t{1} << kReplayedAt; }
-
- private:
-  static constexpr int kGradientAt = 4 * kMaxValues;
-  static constexpr int kReplayedAt = kGradientAt + 3;
-  static_assert(kReplayedAt == 31);
-
-  uint32_t bits_ = 0;
-};
-
-// When the queues are free and the values ready, in seconds.
-struct Clocks {
-  double compute = 0;    // the last forward or backward ended
-  double released = 0;   // the last RELEASE ended
-  double to_host = 0;    // the last copy to the host ended; of any with half duplex
-  double to_device = 0;  // the last copy to the device; 0 with half duplex
-  std::array<double, kMaxValues> prefetched{};  // of a value on the device
-  std::array<double, kMaxValues> offloaded{};   // of a value on both
-
-  bool NoLaterThan(const Clocks& other) const {
-    bool later = compute > other.compute || released > other.released || to_host > other.to_host ||
-                 to_device > other.to_device;
-    for (int v = 0; v < kMaxValues; ++v) {
-      later |= prefetched[v] > other.prefetched[v] || offloaded[v] > other.offloaded[v];
-    }
-    return !later;
-  }
-};
+using State = ProgramState;
+using Clocks = ProgramClocks;
+using enum ProgramState::Form;
+using enum ProgramState::Place;
+using Form = ProgramState::Form;
 
 class Search {
  public:

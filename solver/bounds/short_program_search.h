@@ -26,12 +26,11 @@
 #include <stop_token>
 
 #include "solver/bounds/short_chain_search.h"
+#include "solver/bounds/short_program_state.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 
 namespace stowage {
-
-inline constexpr int kMaxShortProgramStages = 5;
 
 // Whether a chain is short enough to be searched.
 bool IsSearched(const Chain& chain, const Platform& platform);
