@@ -194,7 +194,8 @@ class Search {
     const bool possible = VisitBackwards(
         state, std::max(clocks.compute, clocks.released),
         [this, &bound](int k, double seconds) { bound = std::max(bound, seconds + after_[k]); });
-    return possible ? std::max(bound, EndOfReturns(state, clocks)) : kInfiniteSeconds;
+    if (!possible) return kInfiniteSeconds;
+    return std::max(bound, EndOfReturns(state, clocks));
   }
 
   // The operations that may follow. Every one needs that what is on the device fits by itself.
