@@ -107,6 +107,7 @@ void CacheTiers::WarmUp(const ServerOptions& options) const {
   const WarmUpResult result = stowage::WarmUp(wanted.from_disk ? *disk : *other, *shared, is_over);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   std::vector<LogField> fields = {{"count", absl::StrCat(result.copied)},
+                                  {"present", absl::StrCat(result.present)},
                                   {"seconds", absl::StrFormat("%.1f", taken.count())}};
   if (result.is_whole) return Log(LogLevel::kInfo, "warmed_up", fields);
   fields.emplace_back("message", result.status.ok() ? "--warm-up-time is over, or the server stops"

@@ -12,12 +12,15 @@ namespace stowage {
 
 struct WarmUpResult {
   int64_t copied = 0;
+  int64_t present = 0;    // that the target had, and kept as they were
   bool is_whole = false;  // all answers were copied
   absl::Status status;    // UNAVAILABLE: why the copy ended early; OK: it did not, or was ended
 };
 
-// Copies the answers of `source` until it has no more, one of the two does not work, or `is_over`.
-WarmUpResult WarmUp(AnswerSource& source, CacheTier& target, absl::FunctionRef<bool()> is_over);
+// Copies the answers of `source` that `target` lacks, until there are no more, one of the two does
+// not work, or `is_over`. Other servers may write to the target meanwhile: what they solve is
+// newer.
+WarmUpResult WarmUp(AnswerSource& source, AnswerTarget& target, absl::FunctionRef<bool()> is_over);
 
 }  // namespace stowage
 

@@ -83,6 +83,15 @@ class AnswerSource {
   virtual absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) = 0;
 };
 
+// A tier that answers are copied into. Thread-safe.
+class AnswerTarget {
+ public:
+  virtual ~AnswerTarget() = default;
+  // Stores an answer for whose key there is none, of whatever owner, and which nobody is solving.
+  // False: there is one, perhaps a newer one, or there will be. Errors: UNAVAILABLE.
+  virtual absl::StatusOr<bool> PutIfAbsent(CachedAnswerPtr cached) = 0;
+};
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SERVER_CACHE_CACHE_TIER_H_

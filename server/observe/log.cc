@@ -55,6 +55,7 @@ std::string JsonField(absl::string_view key, const std::string& shown) {
                                                    "peak_error",
                                                    "predicted_peak_bytes",
                                                    "predicted_seconds",
+                                                   "present",
                                                    "queue_seconds",
                                                    "seconds",
                                                    "signal",

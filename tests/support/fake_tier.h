@@ -17,7 +17,7 @@
 namespace stowage {
 
 // Without bounds; can be made to fail, and its reads to wait.
-class FakeTier final : public CacheTier {
+class FakeTier final : public CacheTier, public AnswerTarget {
  public:
   absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override {
     MutexLock lock(mutex_);
@@ -36,6 +36,11 @@ class FakeTier final : public CacheTier {
     CachedAnswerPtr& entry = entries_[ToHex(KeyOf(*cached))];
     if (entry == nullptr || entry->owner == cached->owner) entry = std::move(cached);
     return absl::OkStatus();
+  }
+  absl::StatusOr<bool> PutIfAbsent(CachedAnswerPtr cached) override {
+    MutexLock lock(mutex_);
+    if (broken_) return absl::UnavailableError("broken");
+    return entries_.try_emplace(ToHex(KeyOf(*cached)), cached).second;
   }
   absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override {
     MutexLock lock(mutex_);

@@ -44,10 +44,10 @@ local now = clock[1] * 1000000 + clock[2]
 // held it, and was stopped, cannot store what it found over what a later one has.
 constexpr int kRemembered = 100;
 
-// KEYS: answer, and the lease of its solve. ARGV: owner, answer, time to live, token, duration.
-// Replaces its owner's answer, or makes a new one, and ends the lease. Returns 1; 0 where the
-// answer is another owner's; 2 where a later token has been here, or where another holds the lease
-// of what was solved without one.
+// KEYS: answer, and the lease of its solve. ARGV: owner, answer, time to live, token, duration,
+// "replace" or "add". Makes a new answer, or replaces its owner's, and ends the lease. Returns 1; 0
+// where the answer is another owner's, or where there is one to add to; 2 where a later token has
+// been here, or where another holds the lease of what was solved without one.
 const RedisScript& PutScript() {
   static const auto& script = *new RedisScript(absl::StrCat(kNow, R"lua(
 local token = tonumber(ARGV[4])
@@ -62,7 +62,7 @@ elseif lease_token > token or stored_token > token then
 elseif lease_token == token then
   redis.call('HSET', KEYS[2], 'done', '1', 'until', string.format('%.0f', now + ARGV[5] * 1000))
 end
-if stored[1] and stored[1] ~= ARGV[1] then return 0 end
+if stored[1] and (ARGV[6] == 'add' or stored[1] ~= ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'answer', ARGV[2],
            'token', string.format('%.0f', math.max(token, stored_token)))
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
@@ -181,14 +181,15 @@ absl::StatusOr<CachedAnswerPtr> RedisTier::Get(const Fingerprint& key) {
       absl::StrCat("the shared cache: what it holds under ", name, " is no answer; removed"));
 }
 
-absl::Status RedisTier::Put(CachedAnswerPtr cached) {
-  const Fingerprint& key = KeyOf(*cached);
+// Returns the reply of PutScript(). `how`: as there.
+absl::StatusOr<int64_t> RedisTier::Store(const CachedAnswer& cached, absl::string_view how) {
+  const Fingerprint& key = KeyOf(cached);
   const std::string name = KeyIn(ToHex(key));
   const std::string time_to_live =
       absl::StrCat(std::chrono::milliseconds(options_.time_to_live).count());
   const auto deadline = Deadline();
-  if (key != cached->keys.rounded) {
-    const std::string exact_keys = ExactKeysOf(cached->keys.rounded);
+  if (key != cached.keys.rounded) {
+    const std::string exact_keys = ExactKeysOf(cached.keys.rounded);
     absl::Status added =
         cluster_->Call(exact_keys, {"SADD", exact_keys, ToHex(key)}, deadline).status();
     if (added.ok()) {
@@ -198,14 +199,25 @@ absl::Status RedisTier::Put(CachedAnswerPtr cached) {
   }
   const absl::StatusOr<RedisReply> put =
       cluster_->Run(PutScript(), {name, LeaseOf(name)},
-                    {cached->owner, ValueOf(*cached), time_to_live,
-                     absl::StrCat(cached->lease_token), Milliseconds(options_.lease)},
+                    {cached.owner, ValueOf(cached), time_to_live, absl::StrCat(cached.lease_token),
+                     Milliseconds(options_.lease), how},
                     deadline);
   if (!put.ok()) return Failed(put.status());
+  return put->integer;
+}
+
+absl::Status RedisTier::Put(CachedAnswerPtr cached) {
+  ASSIGN_OR_RETURN(const int64_t put, Store(*cached, "replace"));
   constexpr int64_t kTooLate = 2;
-  if (put->integer == kTooLate && cached->lease_token > 0) ++refused_;
-  if (key == cached->keys.rounded || cached->lease_token == 0) return absl::OkStatus();
-  return End(cached->keys.rounded, cached->lease_token, /*is_done=*/true);
+  if (put == kTooLate && cached->lease_token > 0) ++refused_;
+  const Fingerprint& rounded = cached->keys.rounded;
+  if (KeyOf(*cached) == rounded || cached->lease_token == 0) return absl::OkStatus();
+  return End(rounded, cached->lease_token, /*is_done=*/true);
+}
+
+absl::StatusOr<bool> RedisTier::PutIfAbsent(CachedAnswerPtr cached) {
+  ASSIGN_OR_RETURN(const int64_t put, Store(*cached, "add"));
+  return put == 1;
 }
 
 absl::Status RedisTier::Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) {

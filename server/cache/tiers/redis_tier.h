@@ -32,7 +32,10 @@ struct RedisTierOptions {
 };
 
 // How much the cluster holds is the cluster's to say: stats() are empty. Thread-safe.
-class RedisTier final : public CacheTier, public AnswerSource, public SolveLeases {
+class RedisTier final : public CacheTier,
+                        public AnswerSource,
+                        public AnswerTarget,
+                        public SolveLeases {
  public:
   explicit RedisTier(std::unique_ptr<RedisCluster> cluster, const RedisTierOptions& options = {})
       : cluster_(std::move(cluster)), options_(options) {}
@@ -43,6 +46,7 @@ class RedisTier final : public CacheTier, public AnswerSource, public SolveLease
   CacheStats stats() const override { return {}; }
   // In no order; an answer that moves to another node meanwhile may be left out, or come twice.
   absl::Status Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) override;
+  absl::StatusOr<bool> PutIfAbsent(CachedAnswerPtr cached) override;
 
   std::chrono::milliseconds duration() const override { return options_.lease; }
   absl::StatusOr<SolveLease> Take(const Fingerprint& key) override;
@@ -53,6 +57,7 @@ class RedisTier final : public CacheTier, public AnswerSource, public SolveLease
 
  private:
   RedisCluster::Clock::time_point Deadline() const;
+  absl::StatusOr<int64_t> Store(const CachedAnswer& cached, absl::string_view how);
   absl::StatusOr<bool> VisitNode(const RedisNode& node,
                                  absl::FunctionRef<bool(CachedAnswerPtr)> visit);
   absl::StatusOr<SolveLease> Ask(const Fingerprint& key, absl::string_view how);

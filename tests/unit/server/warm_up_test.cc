@@ -63,6 +63,23 @@ TEST(WarmUp, CopiesAllAnswers) {
   EXPECT_NE(*last, nullptr);
 }
 
+// What other servers have solved meanwhile is newer, also where the same client asked.
+TEST(WarmUp, LeavesWhatTheTargetHas) {
+  FakeSource source(20, absl::OkStatus());
+  FakeTier target;
+  CachedAnswer newer;
+  newer.keys = NumberedKeys(7);
+  newer.answer.outcome = Outcome::kOptimal;
+  ASSERT_THAT(target.Put(std::make_shared<const CachedAnswer>(std::move(newer))), IsOk());
+  const WarmUpResult result = WarmUp(source, target, Never);
+  EXPECT_TRUE(result.is_whole);
+  EXPECT_EQ(result.copied, 19);
+  EXPECT_EQ(result.present, 1);
+  const auto kept = target.Get(NumberedKey(7, 1));
+  ASSERT_THAT(kept, IsOk());
+  EXPECT_EQ((*kept)->answer.outcome, Outcome::kOptimal);
+}
+
 TEST(WarmUp, EndsWhenItIsOver) {
   FakeSource source(20, absl::OkStatus());
   FakeTier target;

@@ -229,6 +229,28 @@ TEST_F(RedisLeasesTest, WhatWasSolvedWithoutALeaseDoesNotEndIt) {
   EXPECT_EQ(StateOf(one->Look(key_)), "held");
 }
 
+// As a copy from elsewhere, perhaps an older one.
+TEST_F(RedisLeasesTest, ACopyReplacesNothing) {
+  const auto one = Server();
+  const auto is_added = [&](const CachedAnswerPtr& copy) {
+    const absl::StatusOr<bool> added = one->PutIfAbsent(copy);
+    EXPECT_THAT(added, IsOk());
+    return added.value_or(false);
+  };
+  const auto taken = one->Take(key_);
+  EXPECT_FALSE(is_added(AnswerUnder(0))) << "it is being solved";
+  EXPECT_EQ(*one->Get(key_), nullptr);
+  ASSERT_THAT(one->Put(AnswerUnder(taken->token)), IsOk());
+  const std::string stored = nodes_.Ask(0, {"HGETALL", NameOf(7)});
+
+  CachedAnswer older = *AnswerUnder(0);
+  older.answer.schedule = Ops("S1 S2 B2 B1");
+  EXPECT_FALSE(is_added(std::make_shared<const CachedAnswer>(older))) << "of the same owner";
+  EXPECT_EQ(nodes_.Ask(0, {"HGETALL", NameOf(7)}), stored);
+  EXPECT_TRUE(is_added(AnswerTo(8)));
+  EXPECT_NE(*one->Get(NumberedKeys(8).rounded), nullptr);
+}
+
 TEST_F(RedisLeasesTest, AnAnswerUnderItsExactSizesEndsIt) {
   const auto one = Server();
   const auto taken = one->Take(key_);
