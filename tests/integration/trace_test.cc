@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,6 +68,13 @@ std::string TextOf(const otlp::Span& span, const std::string& key) {
     if (attribute.key() == key) return attribute.value().string_value();
   }
   return "";
+}
+
+int64_t IntegerOf(const otlp::Span& span, const std::string& key) {
+  for (const otlp::KeyValue& attribute : span.attributes()) {
+    if (attribute.key() == key) return attribute.value().int_value();
+  }
+  return -1;
 }
 
 std::vector<std::string> TracedBy(const std::string& collector, const std::string& ratio) {
@@ -210,18 +218,39 @@ TEST(Traces, HaveNoTokensAndNothingOfTheChain) {
   }
 }
 
-// A caller without a token could fill the queue.
-TEST(Traces, CallsThatAreRefusedHaveNone) {
+TEST(Traces, ARefusedCallHasASpanWhereItsCallerSamplesIt) {
   const TempFolder folder;
   const std::string tokens = folder.Write("tokens", "one token-of-one-0123456789\n");
   TraceCollector collector;
   std::vector<std::string> flags = TracedBy(collector.address(), "1");
   flags.insert(flags.end(), {"--token-file", tokens});
   ServerProcess server(flags);
-  ASSERT_EQ(Ask(server, kSampled).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  for (const char* traceparent : {kNotSampled, static_cast<const char*>(nullptr), kSampled}) {
+    ASSERT_EQ(Ask(server, traceparent).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  }
   server.Signal(SIGTERM);
   EXPECT_EQ(server.WaitForExit(), 0);
-  EXPECT_THAT(collector.Spans(), SizeIs(0));
+  const std::vector<SeenTrace> traces = TracesIn(collector.Spans());
+  ASSERT_THAT(traces, SizeIs(1));
+  EXPECT_EQ(absl::BytesToHexString(traces[0].call.parent_span_id()), kCallersSpan);
+  EXPECT_EQ(IntegerOf(traces[0].call, "rpc.grpc.status_code"), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(StepNames(traces[0]), ElementsAre("stowage.deliver"));
+}
+
+TEST(Traces, ACallAboveItsClientsRateHasASpan) {
+  TraceCollector collector;
+  std::vector<std::string> flags = TracedBy(collector.address(), "0");
+  flags.insert(flags.end(), {"--client-rate", "1"});
+  const ServerProcess server(flags);
+  size_t calls = 0;
+  grpc::Status status;
+  while (status.ok() && calls < 100) {
+    status = Ask(server, kSampled);
+    ++calls;
+  }
+  ASSERT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  const otlp::Span refused = TracesIn(collector.WaitForCalls(calls)).back().call;
+  EXPECT_EQ(IntegerOf(refused, "rpc.grpc.status_code"), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 TEST(Traces, WhatWaitsIsSentWhenTheServerEnds) {

@@ -79,8 +79,9 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
     record_.trace = std::string(parent->trace);
     context.AddTrailingMetadata("traceparent", std::string(header));
   }
-  // Those that are refused are not traced: they would take the place of others in the queue.
-  if (tracer_ != nullptr && admitted_.status.ok()) trace_ = tracer_->Begin(parent);
+  if (tracer_ != nullptr) {
+    trace_ = admitted_.status.ok() ? tracer_->Begin(parent) : tracer_->BeginRefused(parent, begin_);
+  }
   if (trace_ != nullptr) record_.trace = trace_->ids().trace;
   observer_.CallBegan(record_.method);
 }

@@ -36,6 +36,13 @@ CallTracePtr CallTracer::Begin(const std::optional<TraceParent>& caller) {
       TraceIds{.trace = absl::StrFormat("%016x%016x", NewId(), NewId())});
 }
 
+CallTracePtr CallTracer::BeginRefused(const std::optional<TraceParent>& caller,
+                                      RateLimit::Clock::time_point now) {
+  if (!caller.has_value() || !caller->is_sampled) return nullptr;
+  if (refused_.Refuses("all", now).has_value()) return nullptr;
+  return Begin(caller);
+}
+
 void CallTracer::End(CallTrace& trace, const CallRecord& record,
                      CallTrace::Clock::time_point begin) {
   TracedCall call{.record = record,

@@ -9,12 +9,15 @@
 #include "server/events/call_trace.h"
 #include "server/events/observer.h"
 #include "server/rpc/calls/trace_context.h"
+#include "solver/base/time/rate_limit.h"
 
 namespace stowage {
 
 // Thread-safe.
 class CallTracer {
  public:
+  static constexpr double kRefusedPerSecond = 10;
+
   // `ratio`: the part of the calls that are traced whose callers do not say, 0..1. All random
   // numbers follow from `seed`. Borrows the observer.
   CallTracer(double ratio, uint64_t seed, TraceObserver& observer)
@@ -26,6 +29,10 @@ class CallTracer {
   // The trace of a call that begins; null: it is not traced. Whether it is follows from the
   // caller's flag, and from the ratio where the caller sent no traceparent.
   CallTracePtr Begin(const std::optional<TraceParent>& caller);
+  // The same for a call that is refused. Only where its caller samples it, and of all callers
+  // together up to kRefusedPerSecond, so that those who are not let in cannot fill the queue.
+  CallTracePtr BeginRefused(const std::optional<TraceParent>& caller,
+                            RateLimit::Clock::time_point now);
 
   // Once, when the answer to a traced call has been sent.
   void End(CallTrace& trace, const CallRecord& record, CallTrace::Clock::time_point begin);
@@ -36,6 +43,7 @@ class CallTracer {
 
   std::atomic<double> ratio_;
   std::atomic<uint64_t> state_;  // of Random()
+  RateLimit refused_{kRefusedPerSecond, /*burst_seconds=*/1};
   TraceObserver& observer_;
 };
 

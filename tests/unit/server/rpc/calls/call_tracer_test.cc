@@ -54,6 +54,26 @@ TEST_F(CallTracerTest, TracesTheRatioOfTheOtherCalls) {
   for (int i = 0; i < kCalls; ++i) ASSERT_NE(tracer.Begin(std::nullopt), nullptr);
 }
 
+TEST_F(CallTracerTest, TracesFewRefusedCallsAndNoneByTheRatio) {
+  CallTracer tracer(/*ratio=*/1, /*seed=*/1, keeper_);
+  const auto now = RateLimit::Clock::now();
+  EXPECT_EQ(tracer.BeginRefused(std::nullopt, now), nullptr);
+  EXPECT_EQ(tracer.BeginRefused(CallerThat(/*is_sampled=*/false), now), nullptr);
+  const auto traced = [&](RateLimit::Clock::time_point at) {
+    int calls = 0;
+    for (int i = 0; i < 1000; ++i) {
+      calls += tracer.BeginRefused(CallerThat(/*is_sampled=*/true), at) != nullptr ? 1 : 0;
+    }
+    return calls;
+  };
+  const int at_once = traced(now);
+  EXPECT_GE(at_once, CallTracer::kRefusedPerSecond);
+  EXPECT_LE(at_once, CallTracer::kRefusedPerSecond + 1);
+  EXPECT_EQ(traced(now + std::chrono::seconds(1)), CallTracer::kRefusedPerSecond);
+  EXPECT_NE(tracer.Begin(CallerThat(/*is_sampled=*/true)), nullptr)
+      << "of those who are let in all";
+}
+
 TEST_F(CallTracerTest, ATraceThatBeginsHereHasAnIdOfItsOwnAndNoParent) {
   CallTracer tracer(1, /*seed=*/1, keeper_);
   std::set<std::string> ids;
