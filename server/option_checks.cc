@@ -8,8 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "server/net/allowed_hosts.h"
 #include "server/observe/log.h"
+#include "server/security/tls.h"
 #include "solver/base/address.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
@@ -133,6 +135,25 @@ absl::Status ReadWarmUp(const TextOptions& texts, ServerOptions* options) {
   return absl::OkStatus();
 }
 
+// "host:port", or "https://host:port" for TLS.
+absl::Status ReadTraceCollector(const TextOptions& texts, TraceCollectorOptions* collector) {
+  constexpr const char* kAuthorities = "--trace-collector-ca";
+  absl::string_view address = texts.trace_collector;
+  collector->has_tls = absl::ConsumePrefix(&address, "https://");
+  collector->address = std::string(address);
+  if (!texts.trace_collector.empty()) {
+    const absl::Status valid = CheckAddress(collector->address);
+    if (!valid.ok()) return Bad("--trace-collector", valid.message());
+  }
+  const std::string& file = texts.trace_collector_authorities;
+  if (file.empty()) return absl::OkStatus();
+  if (!collector->has_tls) return Bad(kAuthorities, "needs a --trace-collector with https://");
+  absl::StatusOr<std::string> authorities = ReadAuthorities(file);
+  if (!authorities.ok()) return About(kAuthorities, Prefixed(kAuthorities, authorities.status()));
+  collector->authorities = *std::move(authorities);
+  return absl::OkStatus();
+}
+
 // The system would take one port for two servers', and give each a part of the connections.
 absl::Status CheckReusePort(const ServerOptions& options) {
   if (!options.reuse_port) return absl::OkStatus();
@@ -165,10 +186,7 @@ absl::Status CompleteOptions(const TextOptions& texts, ServerOptions* options) {
     if (!http.ok()) return Bad("--http", http.message());
   }
   RETURN_IF_ERROR(CheckReusePort(*options));
-  if (!options->trace_collector.empty()) {
-    const absl::Status collector = CheckAddress(options->trace_collector);
-    if (!collector.ok()) return Bad("--trace-collector", collector.message());
-  }
+  RETURN_IF_ERROR(ReadTraceCollector(texts, &options->trace_collector));
   for (std::string& host : options->http_hosts) {
     const std::string name = HostIn(host);
     if (name.empty() || name.size() != host.size()) {

@@ -65,7 +65,7 @@ OperatorService::Actions OperatorActions(
 
 std::unique_ptr<SpanExporter> NewSpanExporter(const ServerOptions& options,
                                               const std::string& version) {
-  if (options.trace_collector.empty()) return nullptr;
+  if (options.trace_collector.address.empty()) return nullptr;
   return std::make_unique<SpanExporter>(
       options.trace_collector,
       TraceResource{.version = version, .instance = absl::StrCat(OwnHostName(), ":", getpid())});

@@ -239,10 +239,15 @@ void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("FORMAT")
       ->group("Operation");
-  app.add_option("--trace-collector", options->trace_collector,
-                 "host:port of a collector that gets traces of calls, as OTLP over gRPC, not "
-                 "encrypted; default: no call is traced")
+  app.add_option("--trace-collector", texts->trace_collector,
+                 "host:port of a collector that gets traces of calls, as OTLP over gRPC, or "
+                 "https://host:port for TLS; default: no call is traced")
       ->type_name("ADDRESS")
+      ->group("Operation");
+  app.add_option("--trace-collector-ca", texts->trace_collector_authorities,
+                 "authorities of its certificate, PEM, with https://; read at the start; default: "
+                 "the system's")
+      ->type_name("FILE")
       ->group("Operation");
   app.add_option("--trace-ratio", options->trace_ratio,
                  "share of the calls that are traced, 0 to 1; a caller's traceparent decides for "

@@ -30,6 +30,8 @@ struct TextOptions {
   std::string cache_disk = "1GiB";
   std::string lame_duck = "5s";
   std::string grace = "30s";
+  std::string trace_collector;
+  std::string trace_collector_authorities;
   std::vector<std::string> trusted_proxies;
 };
 

@@ -8,6 +8,7 @@
 
 #include "server/engine/engine.h"
 #include "server/observe/log.h"
+#include "server/observe/span_exporter.h"
 #include "server/rpc/callers/caller_address.h"
 #include "server/rpc/calls/call.h"
 #include "server/security/redis_login.h"
@@ -49,8 +50,8 @@ struct ServerOptions {
   std::string log_format = "text";  // or "json"
   std::string config_file;          // that these come from in part; empty: none
   LogObserver::Options log = {.client_lines_per_second = 20, .hit_share = 0.01};
-  std::string trace_collector;  // host:port; empty: no call is traced
-  double trace_ratio = 0.01;    // of the calls whose callers do not say
+  TraceCollectorOptions trace_collector;
+  double trace_ratio = 0.01;  // of the calls whose callers do not say
 };
 
 }  // namespace stowage

@@ -33,10 +33,11 @@ std::vector<SecurityWarning> UnsafeLog::Warnings() const {
                         "everybody who reaches it reads metrics, options and clients' names",
                         "set --http-token-file, or keep it inside a trusted network"});
   }
-  if (!options_.trace_collector.empty() && !IsLocal(options_.trace_collector)) {
-    warnings.push_back({options_.trace_collector,
+  const TraceCollectorOptions& collector = options_.trace_collector;
+  if (!collector.address.empty() && !collector.has_tls && !IsLocal(collector.address)) {
+    warnings.push_back({collector.address,
                         "traces, with clients' names, cross the network in clear",
-                        "set --trace-collector to one on this machine, which sends them on"});
+                        "set --trace-collector to https://HOST:PORT, or to one on this machine"});
   }
   const std::shared_ptr<const TrustedProxies> proxies = proxies_.Get();
   for (const std::string& range : proxies->wide_ranges()) {

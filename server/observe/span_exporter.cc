@@ -20,16 +20,23 @@ constexpr std::chrono::seconds kSendDeadline{5};   // of a batch
 constexpr std::chrono::seconds kFlushDeadline{5};  // of all that waits when the server ends
 constexpr int kMaxReconnectBackoffMs = 5000;       // of a collector that restarts
 
-std::shared_ptr<grpc::Channel> CollectorChannel(const std::string& collector) {
+std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const TraceCollectorOptions& collector) {
+  if (!collector.has_tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = collector.authorities;
+  return grpc::SslCredentials(options);
+}
+
+std::shared_ptr<grpc::Channel> CollectorChannel(const TraceCollectorOptions& collector) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // those are for what leaves the site
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectBackoffMs);
-  return grpc::CreateCustomChannel(collector, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(collector.address, CredentialsFor(collector), arguments);
 }
 
 }  // namespace
 
-SpanExporter::SpanExporter(const std::string& collector, TraceResource resource)
+SpanExporter::SpanExporter(const TraceCollectorOptions& collector, TraceResource resource)
     : resource_(std::move(resource)),
       stub_(CollectorChannel(collector)),
       thread_([this] { Run(); }) {}

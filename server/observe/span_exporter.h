@@ -19,13 +19,20 @@
 
 namespace stowage {
 
+// Where spans are sent.
+struct TraceCollectorOptions {
+  std::string address = {};      // as CheckAddress(); empty: nowhere
+  bool has_tls = false;          // the connection is encrypted
+  std::string authorities = {};  // of its certificate, PEM, with TLS; empty: the system's
+};
+
 // One thread sends one batch after the other. A batch that the collector does not take in time is
 // counted as failed and not sent again, so that one that hangs costs neither memory nor calls.
 // Thread-safe.
 class SpanExporter final : public TraceObserver {
  public:
-  // `collector`: as CheckAddress(); it need not be there. The connection is not encrypted.
-  SpanExporter(const std::string& collector, TraceResource resource);
+  // The collector need not be there.
+  SpanExporter(const TraceCollectorOptions& collector, TraceResource resource);
   // Sends what waits, for two seconds at most.
   ~SpanExporter() override;
 

@@ -113,25 +113,25 @@ absl::Status CheckPair(const TlsFiles& files, Contents* contents) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAuthorities(const TlsFiles& files, const Contents& contents) {
-  const Bio text = ReaderOf(contents.client_authorities);
-  const Certificate first(PEM_read_bio_X509(text.get(), nullptr, NoPassphrase, nullptr), X509_free);
-  return first != nullptr ? absl::OkStatus()
-                          : Wrong(files.client_authorities, "has no certificate in PEM");
-}
-
 absl::StatusOr<Contents> Read(const TlsFiles& files) {
   Contents contents;
   ASSIGN_OR_RETURN(contents.certificate, ReadSmallFile(files.certificate, FileKind::kRegular));
   ASSIGN_OR_RETURN(contents.key, ReadTrustedFile(files.key));
   RETURN_IF_ERROR(CheckPair(files, &contents));
   if (files.client_authorities.empty()) return contents;
-  ASSIGN_OR_RETURN(contents.client_authorities, ReadTrustedFile(files.client_authorities));
-  RETURN_IF_ERROR(CheckAuthorities(files, contents));
+  ASSIGN_OR_RETURN(contents.client_authorities, ReadAuthorities(files.client_authorities));
   return contents;
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadAuthorities(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string authorities, ReadTrustedFile(path));
+  const Bio text = ReaderOf(authorities);
+  const Certificate first(PEM_read_bio_X509(text.get(), nullptr, NoPassphrase, nullptr), X509_free);
+  if (first == nullptr) return Wrong(path, "has no certificate in PEM");
+  return authorities;
+}
 
 // Opening path() opens the file in memory anew: it is read from the start, and its modification
 // time is that of the last Write().

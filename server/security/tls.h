@@ -25,6 +25,10 @@ struct TlsFiles {
       {};  // not empty: callers need a certificate signed by one of these
 };
 
+// The contents of a PEM file of authorities. Errors: those of ReadTrustedFile(); INVALID_ARGUMENT
+// where it has no certificate. Thread-safe.
+absl::StatusOr<std::string> ReadAuthorities(const std::string& path);
+
 // Serves the contents of the files, and after Reload() their new contents. gRPC can watch files by
 // itself, but uses whatever it finds; here it watches copies in memory, which are written only
 // after certificate and key have been checked to belong together. Thread-safe.

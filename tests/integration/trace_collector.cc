@@ -59,10 +59,12 @@ class TraceCollector::Export final : public grpc::ServerGenericBidiReactor {
       ResponseRejecting(collector_.answers_ == Answers::kAllButOneSpan ? 1 : 0);
 };
 
-TraceCollector::TraceCollector(Answers answers) : answers_(answers) {
+TraceCollector::TraceCollector(Answers answers,
+                               const std::shared_ptr<grpc::ServerCredentials>& credentials)
+    : answers_(answers) {
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort("127.0.0.1:0", credentials, &port);
   builder.RegisterCallbackGenericService(this);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) throw std::runtime_error("the collector does not start");

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "otlp/trace.pb.h"
 #include "solver/base/mutex.h"
@@ -22,7 +23,9 @@ class TraceCollector final : private grpc::CallbackGenericService {
     kAllButOneSpan,  // of each request it rejects one
     kNone,
   };
-  explicit TraceCollector(Answers answers = Answers::kAll);
+  explicit TraceCollector(Answers answers = Answers::kAll,
+                          const std::shared_ptr<grpc::ServerCredentials>& credentials =
+                              grpc::InsecureServerCredentials());
   ~TraceCollector() override;  // ends the calls that it has not answered
 
   const std::string& address() const { return address_; }  // "127.0.0.1:43211"

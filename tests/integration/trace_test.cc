@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/integration/trace_collector.h"
+#include "tests/support/certificates.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
@@ -24,7 +26,9 @@ namespace stowage {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsSupersetOf;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr const char* kTrace = "0af7651916cd43dd8448eb211c80319c";
@@ -188,6 +192,11 @@ TEST(Traces, TheRatioChangesWithTheConfiguration) {
 TEST(Traces, TheServerWarnsOfACollectorOnAnotherMachine) {
   ServerProcess server(TracedBy("192.0.2.1:4317", "0"));
   EXPECT_NE(server.WaitForLogLine({"event=unsafe", "192.0.2.1:4317"}), "");
+  ServerProcess encrypting(TracedBy("https://192.0.2.1:4317", "0"));
+  EXPECT_NE(encrypting.WaitForLogLine({"event=serving"}), "");
+  encrypting.Signal(SIGTERM);
+  EXPECT_EQ(encrypting.WaitForExit(), 0);
+  EXPECT_THAT(encrypting.Log(), Not(HasSubstr("192.0.2.1:4317")));
 }
 
 TEST(Traces, OneThatBeginsHereIsInTheLog) {
@@ -290,6 +299,38 @@ TEST(Traces, ACollectorThatNeverAnswersIsInNobodysWay) {
 TEST(Traces, ACollectorThatIsNotThereIsInNobodysWay) {
   ServerProcess server(TracedBy("127.0.0.1:1", "1"));
   ExpectFailedSpansAndAnswers(server);
+}
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const Pair& server) {
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back({ReadFile(server.key), ReadFile(server.certificate)});
+  return grpc::SslServerCredentials(options);
+}
+
+std::vector<std::string> TracedWithTls(const TraceCollector& collector, const Pair& authority) {
+  std::vector<std::string> flags = TracedBy("https://" + collector.address(), "1");
+  flags.insert(flags.end(), {"--trace-collector-ca", authority.certificate});
+  return flags;
+}
+
+TEST(Traces, AreEncryptedForACollectorWithTls) {
+  Office office;
+  const Pair authority = office.Authority("authority");
+  TraceCollector collector(TraceCollector::Answers::kAll,
+                           CredentialsOf(office.Server("collector", authority)));
+  const ServerProcess server(TracedWithTls(collector, authority));
+  ASSERT_TRUE(Ask(server, kSampled).ok());
+  EXPECT_THAT(TracesIn(collector.WaitForCalls(1)), SizeIs(1));
+}
+
+TEST(Traces, GoToNoCollectorThatAnotherAuthoritySigned) {
+  Office office;
+  const Pair signer = office.Authority("signer");
+  const TraceCollector collector(TraceCollector::Answers::kAll,
+                                 CredentialsOf(office.Server("collector", signer)));
+  ServerProcess server(TracedWithTls(collector, office.Authority("other")));
+  ExpectFailedSpansAndAnswers(server);
+  EXPECT_THAT(collector.Spans(), SizeIs(0));
 }
 
 TEST(Traces, SpansThatACollectorRejectsHaveFailed) {

@@ -54,6 +54,32 @@ TEST(ServerOptions, ErrorsNameTheFileThatSetsTheOption) {
   }
 }
 
+TEST(ServerOptions, ATraceCollectorMayHaveTls) {
+  const auto plain = Parse({"--trace-collector", "127.0.0.1:4317"});
+  ASSERT_THAT(plain, IsOk());
+  EXPECT_EQ(plain->options.trace_collector.address, "127.0.0.1:4317");
+  EXPECT_FALSE(plain->options.trace_collector.has_tls);
+  const auto tls = Parse({"--trace-collector", "https://traces.example:4317"});
+  ASSERT_THAT(tls, IsOk());
+  EXPECT_EQ(tls->options.trace_collector.address, "traces.example:4317");
+  EXPECT_TRUE(tls->options.trace_collector.has_tls);
+
+  const TempFolder folder;
+  const auto fails = [&](const std::string& collector, const std::string& file, const char* why) {
+    EXPECT_THAT(Parse({"--trace-collector", collector, "--trace-collector-ca", file}),
+                Fails(absl::StatusCode::kInvalidArgument,
+                      AllOf(StartsWith("--trace-collector-ca: "), HasSubstr(why))))
+        << why;
+  };
+  const std::string no_pem = folder.Write("authority.pem", "none\n");
+  fails("127.0.0.1:4317", no_pem, "needs a --trace-collector with https://");
+  fails("https://127.0.0.1:4317", no_pem, no_pem.c_str());
+  EXPECT_THAT(Parse({"--trace-collector", "http://127.0.0.1:4317"}),
+              Fails(absl::StatusCode::kInvalidArgument, StartsWith("--trace-collector: ")));
+  EXPECT_THAT(Parse({"--trace-collector-ca", no_pem}),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("https://")));
+}
+
 TEST(ServerOptions, OnlyTwoPortsCanBeShared) {
   EXPECT_FALSE(Parse({})->options.reuse_port);
   const auto shared = Parse({"--reuse-port", "--listen", "127.0.0.1:0"});
