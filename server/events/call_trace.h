@@ -2,10 +2,12 @@
 #ifndef STOWAGE_SERVER_EVENTS_CALL_TRACE_H_
 #define STOWAGE_SERVER_EVENTS_CALL_TRACE_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,16 +27,22 @@ inline constexpr absl::string_view kFindInTiersSpan = "stowage.find_in_tiers";
 inline constexpr absl::string_view kQueueSpan = "stowage.queue";
 inline constexpr absl::string_view kAwaitOtherSpan = "stowage.await_other_server";
 inline constexpr absl::string_view kSolveSpan = "stowage.solve";
+inline constexpr absl::string_view kBoundSpan = "stowage.bound";
 inline constexpr absl::string_view kSimulateSpan = "stowage.simulate";
 inline constexpr absl::string_view kDeliverSpan = "stowage.deliver";
 
-// One step of a call.
+// One step of a call, or a part of one. All texts are static.
 struct CallSpan {
-  absl::string_view name = {};  // one of the above
+  static constexpr size_t kNoParent = SIZE_MAX;
+
+  absl::string_view name = {};     // one of the above
+  absl::string_view solver = {};   // of a part of a solve: what runs there, such as "rotor"
+  absl::string_view outcome = {};  // of a part of a solve that has ended
   std::chrono::steady_clock::time_point begin = {};
   std::chrono::steady_clock::time_point end = {};
-  bool is_joined = false;  // of a solve that another call began
-  uint64_t id = 0;         // unique; given once the call has been answered
+  bool is_joined = false;     // of a solve that another call began
+  uint64_t id = 0;            // unique; given once the call has been answered
+  size_t parent = kNoParent;  // of a part: the step's place among the spans; else the call's own
 };
 
 // Where a call belongs, in hexadecimal digits as in `traceparent`.
@@ -47,24 +55,31 @@ struct TraceIds {
 class CallTrace {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr size_t kMaxSpans = 200;  // an Admit of 32 devices has up to 130
+  static constexpr size_t kMaxSpans = 500;  // an Admit of 32 devices has some 130 and their parts
 
   explicit CallTrace(TraceIds ids) : ids_(std::move(ids)) {}
 
   const TraceIds& ids() const { return ids_; }
 
-  // Adds a step that has ended. One beyond kMaxSpans, or for which there is no memory, is left out.
-  void Record(const CallSpan& span) {
+  // Adds steps that have ended, and their parts, whose parents are places among `spans`. What is
+  // beyond kMaxSpans, or has no memory, is left out; so were `left_out` others before.
+  void RecordAll(std::span<const CallSpan> spans, size_t left_out = 0) {
+    size_t added = 0;
     const auto add = [&] {
       MutexLock lock(mutex_);
-      if (spans_.size() >= kMaxSpans) return false;
-      spans_.push_back(span);
+      const size_t first = spans_.size();
+      for (CallSpan span : spans.first(std::min(spans.size(), kMaxSpans - first))) {
+        if (span.parent != CallSpan::kNoParent) span.parent += first;
+        spans_.push_back(span);
+        ++added;
+      }
       return true;
     };
-    if (UnlessOutOfMemory(add, false)) return;
+    (void)UnlessOutOfMemory(add, false);
     MutexLock lock(mutex_);
-    ++left_out_;
+    left_out_ += left_out + spans.size() - added;
   }
+  void Record(const CallSpan& span) { RecordAll({&span, 1}); }
   void RecordUntilNow(absl::string_view name, Clock::time_point begin) {
     Record({.name = name, .begin = begin, .end = Clock::now()});
   }

@@ -85,12 +85,17 @@ void FillCall(const TracedCall& call, const TwoClocks& now, otlp::Span* span) {
 void FillStep(const CallSpan& step, const TracedCall& call, const TwoClocks& now,
               otlp::Span* span) {
   span->set_span_id(SpanIdBytes(step.id));
-  span->set_parent_span_id(SpanIdBytes(call.span_id));
-  span->set_name(std::string(step.name));
+  const bool is_part = step.parent != CallSpan::kNoParent;
+  span->set_parent_span_id(SpanIdBytes(is_part ? call.spans[step.parent].id : call.span_id));
+  span->set_name(step.solver.empty() ? std::string(step.name)
+                                     : absl::StrCat(step.name, " ", step.solver));
   span->set_kind(otlp::Span::SPAN_KIND_INTERNAL);
   span->set_start_time_unix_nano(UnixNanos(step.begin, now));
   span->set_end_time_unix_nano(UnixNanos(step.end, now));
-  if (step.is_joined) AddValue("stowage.joined", span->mutable_attributes())->set_bool_value(true);
+  Attributes* const attributes = span->mutable_attributes();
+  AddText("stowage.solver", std::string(step.solver), attributes);
+  AddText("stowage.outcome", std::string(step.outcome), attributes);
+  if (step.is_joined) AddValue("stowage.joined", attributes)->set_bool_value(true);
 }
 
 }  // namespace

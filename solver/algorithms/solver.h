@@ -25,6 +25,7 @@ namespace stowage {
 
 class ThreadPool;
 struct Candidate;
+struct PhaseObserver;
 
 // What a solve may use while it runs; borrowed for the call.
 struct SolveContext {
@@ -39,6 +40,7 @@ struct SolveContext {
   // Called with each schedule for the instance's budget that is faster than all before it, from the
   // calling thread; may be empty.
   std::function<void(const Candidate& candidate)> improved;
+  const PhaseObserver* phases = nullptr;  // solve_phase.h; null: nobody observes them
 
   void Report(double fraction) const {
     if (progress) progress(fraction);
@@ -68,6 +70,7 @@ struct SolveContext {
     quiet.hint = nullptr;
     quiet.progress = nullptr;
     quiet.improved = nullptr;
+    quiet.phases = nullptr;
     quiet.lowest_bytes = INT64_MAX;
     return quiet;
   }

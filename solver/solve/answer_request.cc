@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "solver/algorithms/rematerialization/store_all.h"
+#include "solver/algorithms/solve_phase.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/out_of_memory.h"
 #include "solver/base/status_macros.h"
@@ -53,7 +54,7 @@ BoundEffort EffortFor(const SolveRequest& request, const SolverInfo& info,
 // Simulates the candidate on the request's exact chain and fills the answer with it. False, with
 // the solver listed as rejected, where the simulator refuses the schedule.
 bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort, Answer* answer,
-            const std::stop_token& stop = {}) {
+            const std::stop_token& stop = {}, const PhaseObserver* phases = nullptr) {
   absl::StatusOr<ExplainedSimulation> checked =
       SimulateAndExplain(request.chain, request.platform, candidate.schedule);
   if (!checked.ok() || !checked->simulation.feasible()) {
@@ -64,7 +65,11 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
   if (effort == BoundEffort::kMet) {
     SetBoundToMakespan(&answer->prediction);
   } else if (effort == BoundEffort::kClosest) {
+    SolvePhase phase(phases, kBoundPhase);
+    const double before = answer->prediction.lower_bound_seconds;
     RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong, stop);
+    const bool is_closer = answer->prediction.lower_bound_seconds > before;
+    phase.EndsWith(is_closer ? PhaseOutcome::kBetter : PhaseOutcome::kNoBetter);
   }
   answer->explanation = std::move(checked->explanation);
   answer->explanation.notes = std::move(candidate.notes);
@@ -149,7 +154,8 @@ class RequestSolve {
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
       const BoundEffort effort = EffortFor(request_, *next, *found->candidate);
-      if (!Accept(request_, *std::move(found->candidate), effort, &answer, context_.stop)) {
+      if (!Accept(request_, *std::move(found->candidate), effort, &answer, context_.stop,
+                  context_.phases)) {
         continue;
       }
       NoteUnused(request_, *next, &answer);

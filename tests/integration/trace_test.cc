@@ -14,17 +14,20 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/convert/chain_message.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/integration/trace_collector.h"
 #include "tests/support/certificates.h"
+#include "tests/support/chains.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
 namespace stowage {
 namespace {
 
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
@@ -104,7 +107,6 @@ TEST(Traces, ACallIsATraceWithQueueAndSolveWithin) {
   const std::vector<SeenTrace> traces = TracesIn(spans);
   ASSERT_THAT(traces, SizeIs(1));
   const SeenTrace& trace = traces.front();
-  EXPECT_THAT(spans, SizeIs(1 + trace.steps.size())) << "a span is of no call";
   for (const otlp::Span& span : spans) EXPECT_EQ(absl::BytesToHexString(span.trace_id()), kTrace);
   EXPECT_EQ(absl::BytesToHexString(trace.call.parent_span_id()), kCallersSpan);
   EXPECT_EQ(trace.call.name(), "stowage.v1.Scheduler/Solve");
@@ -122,6 +124,31 @@ TEST(Traces, ACallIsATraceWithQueueAndSolveWithin) {
   ASSERT_NE(trace.Step("stowage.solve"), nullptr);
   EXPECT_LE(trace.Step("stowage.queue")->end_time_unix_nano(),
             trace.Step("stowage.solve")->start_time_unix_nano());
+}
+
+TEST(Traces, ASolveHasTheSolversThatAutoRunsAndTheBoundWithin) {
+  TraceCollector collector;
+  const ServerProcess server(TracedBy(collector.address(), "1"));
+  v1::SolveRequest request = SmallSolveRequest();
+  *request.mutable_chain() = ToMessage(EqualChain(20));
+  request.mutable_platform()->set_memory_bytes(300);
+  ASSERT_TRUE(Ask(server, nullptr, request).ok());
+  const std::vector<otlp::Span> spans = collector.WaitForCalls(1);
+  const SeenTrace trace = TracesIn(spans).front();
+  const otlp::Span* const solve = trace.Step("stowage.solve");
+  ASSERT_NE(solve, nullptr);
+  std::vector<std::string> parts;
+  for (const otlp::Span& span : spans) {
+    if (span.parent_span_id() != solve->span_id()) continue;
+    parts.push_back(span.name());
+    EXPECT_EQ(span.trace_id(), solve->trace_id());
+    EXPECT_GE(span.start_time_unix_nano(), solve->start_time_unix_nano()) << span.name();
+    EXPECT_LE(span.end_time_unix_nano(), solve->end_time_unix_nano()) << span.name();
+    EXPECT_THAT(TextOf(span, "stowage.outcome"), AnyOf("better", "no_better")) << span.name();
+  }
+  EXPECT_THAT(parts, IsSupersetOf({"stowage.solve periodic", "stowage.solve rotor",
+                                   "stowage.solve local_search", "stowage.bound"}));
+  EXPECT_THAT(spans, SizeIs(1 + trace.steps.size() + parts.size())) << "a span is of no step";
 }
 
 TEST(Traces, EveryMethodHasASpanOfItsCall) {

@@ -109,6 +109,8 @@ class SharedSolve {
   void Queued(size_t before);
   void Started();
   void Progressed(double fraction);
+  // Of the solver that runs: these are parts of that step.
+  const PhaseObserver& phases() const { return steps_->phases(); }
   // The solver has returned, which ends the step.
   void Solved() { steps_->End(); }
   SolveState state() const;

@@ -117,6 +117,7 @@ SolveContext SolveCourse::ContextOf(const SolvePtr& solve, RunningSolves::Place&
                                     std::stop_token stop, const HeldLeasePtr& lease) {
   constexpr double kStep = 0.01;  // smaller progress is not reported
   SolveContext context = resources_.ContextFor(std::move(stop));
+  context.phases = &solve->phases();
   context.progress = [solve, &place, lease, reported = 0.0](double fraction) mutable {
     place.Progressed(fraction);
     if (lease != nullptr) lease->Progressed(fraction);

@@ -52,13 +52,17 @@ class AutoSolution final : public Solution {
     own_.Consider(candidate, context);
   }
 
+  const Incumbent& own() const { return own_; }
   // Whether the schedule for the instance's own budget is at least as fast.
   bool Reaches(double seconds) const { return own_.found() && own_.seconds() <= seconds; }
 
   // Call once, after the last Add().
   absl::Status Finish(const SolveContext& context) {
-    if (!StartsFromHint(instance_, context)) return Improve(context, &own_);
-    return TryHint(*context.hint, context, &own_);
+    ImprovingPhase phase(context, kLocalSearchPhase, own_);
+    RETURN_IF_ERROR(StartsFromHint(instance_, context) ? TryHint(*context.hint, context, &own_)
+                                                       : Improve(context, &own_));
+    phase.End();
+    return absl::OkStatus();
   }
 
   int64_t serves_from_bytes() const override {
@@ -194,10 +198,12 @@ class Auto final : public Solver {
       if (context.improved) {
         share.improved = [&](const Candidate& found) { solution->Consider(found, context); };
       }
+      ImprovingPhase phase(context, selected[i].info->description.name, solution->own());
       ASSIGN_OR_RETURN(std::unique_ptr<const Solution> one,
                        selected[i].solver->Solve(selected[i].instance, share));
       if (one->exact()) exact_solver = selected[i].info->description.name;
       RETURN_IF_ERROR(solution->Add(std::move(one), context));
+      phase.End();
     }
     SolveContext last = context;
     last.progress = context.ShareOfProgress(selected.size(), shares);

@@ -118,6 +118,7 @@ class ModeChoiceSolve {
   SolveContext ShareOf(size_t index) const {
     SolveContext share = context_.Quiet();
     share.progress = context_.ShareOfProgress(index, kShares);
+    share.phases = context_.phases;
     return share;
   }
 
@@ -158,19 +159,23 @@ class ModeChoiceSolve {
           ", and ", FormatBytes(context_.working_bytes), " are set aside for one solve"));
       return std::optional<Schedule>();
     }
+    ImprovingPhase phase(context_, "mixed_mode", best_);
     ASSIGN_OR_RETURN(const auto solution, mixed->Solve(*instance, share));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance_.platform().memory_bytes, share));
+    if (candidate.has_value()) Consider(*candidate, ModesFrom::kMixedMode);
+    phase.End();
     if (!candidate.has_value()) return std::optional<Schedule>();
-    Consider(*candidate, ModesFrom::kMixedMode);
     return std::optional<Schedule>(std::move(candidate->schedule));
   }
 
   // Choice 6 of the header; the search starts from the choices tried so far.
   absl::StatusOr<Execution> SearchFastestModes() const {
     const std::vector<Execution> tried(tried_.begin(), tried_.end());
+    ImprovingPhase phase(context_, kModeSearchPhase, best_);
     ASSIGN_OR_RETURN(const ModeChoice modes,
                      SearchModes(instance_, ModesOfAll(chain_, tried), context_));
+    phase.End();
     return Execution::Of(chain_, modes);
   }
 

@@ -118,7 +118,9 @@ class CoarseningSolve {
           TryPlans(std::min(kPlansStages, chain_.length() * 2 / 3), PofoExtent::kPortfolio));
     }
     if (!best_.found()) return std::optional<Candidate>();
+    ImprovingPhase phase(context_, kLocalSearchPhase, best_);
     RETURN_IF_ERROR(best_.Improve(context_.working_bytes, ShareOf(3)));
+    phase.End();
     return best_.WithNotes(notes_);
   }
 
@@ -176,11 +178,13 @@ class CoarseningSolve {
       best_.Consider({found.schedule, found.solver, Guarantee::kHeuristic, {}}, context_);
     };
     context.improved = consider;
+    ImprovingPhase phase(context_, info.description.name, best_);
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
                      solver->Solve(instance_, context));
     ASSIGN_OR_RETURN(const std::optional<Candidate> found,
                      solution->ScheduleWithin(best_.memory_bytes(), context.Quiet()));
     if (found.has_value()) consider(*found);
+    phase.End();
     return true;
   }
 
@@ -205,7 +209,10 @@ class CoarseningSolve {
       if (!slots.has_value()) return absl::OkStatus();
       coarse = coarse.WithMemorySlots(*slots);
     }
-    return TrySolver(*rotor, merged, coarse, ShareOf(0));
+    ImprovingPhase phase(context_, "rotor", best_);
+    RETURN_IF_ERROR(TrySolver(*rotor, merged, coarse, ShareOf(0)));
+    phase.End();
+    return absl::OkStatus();
   }
 
   absl::Status TryAllSolvers() {
@@ -239,9 +246,12 @@ class CoarseningSolve {
     }
     SolveContext context = ShareOf(2);
     context.improved = [&](const Candidate& found) { Consider(merged, found); };
-    return ImproveByPlans(instance_.WithChain(merged.chain()), best_.memory_bytes(), extent,
-                          best_.seconds(), context)
-        .status();
+    ImprovingPhase phase(context_, kPlansPhase, best_);
+    RETURN_IF_ERROR(ImproveByPlans(instance_.WithChain(merged.chain()), best_.memory_bytes(),
+                                   extent, best_.seconds(), context)
+                        .status());
+    phase.End();
+    return absl::OkStatus();
   }
 
   void Consider(const MergedChain& merged, const Candidate& found) {

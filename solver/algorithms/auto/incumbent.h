@@ -3,6 +3,7 @@
 #define STOWAGE_SOLVER_ALGORITHMS_AUTO_INCUMBENT_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "solver/algorithms/solve_phase.h"
 #include "solver/algorithms/solver.h"
 #include "solver/model/instance.h"
 
@@ -78,6 +80,27 @@ class Incumbent {
   std::vector<std::pair<double, Schedule>> others_;
   // Makespan, then whether there is no guarantee, then the peak; the least wins.
   std::tuple<double, bool, int64_t> key_;
+};
+
+// A phase of a solve in which the incumbent may improve; stopped unless End() is called.
+class ImprovingPhase {
+ public:
+  // Borrows all of them.
+  ImprovingPhase(const SolveContext& context, const char* name, const Incumbent& best)
+      : phase_(context.phases, name), best_(best), before_(SecondsOf(best)) {}
+
+  void End() {
+    phase_.EndsWith(SecondsOf(best_) < before_ ? PhaseOutcome::kBetter : PhaseOutcome::kNoBetter);
+  }
+
+ private:
+  static double SecondsOf(const Incumbent& best) {
+    return best.found() ? best.seconds() : std::numeric_limits<double>::infinity();
+  }
+
+  SolvePhase phase_;
+  const Incumbent& best_;
+  const double before_;
 };
 
 }  // namespace stowage

@@ -107,6 +107,24 @@ TEST(OtlpSpans, ItsStepsAreSpansWithin) {
   EXPECT_EQ(AttributesOf(step)["stowage.joined"], "true");
 }
 
+TEST(OtlpSpans, APartOfAStepIsASpanOfThatStep) {
+  TracedCall call = SomeCall();
+  CallSpan part = call.spans[0];
+  part.solver = "rotor";
+  part.outcome = "better";
+  part.is_joined = false;
+  part.id = 10;
+  part.parent = 0;
+  call.spans.push_back(part);
+  const otlp::ScopeSpans spans = SpansOf(call);
+  ASSERT_EQ(spans.spans_size(), 3);
+  EXPECT_EQ(spans.spans(2).name(), "stowage.solve rotor");
+  EXPECT_EQ(spans.spans(2).parent_span_id(), spans.spans(1).span_id());
+  const std::map<std::string, std::string> expected = {{"stowage.solver", "rotor"},
+                                                       {"stowage.outcome", "better"}};
+  EXPECT_EQ(AttributesOf(spans.spans(2)), expected);
+}
+
 TEST(OtlpSpans, ATraceThatBeginsHereHasNoParent) {
   TracedCall call = SomeCall();
   call.ids.parent = "";
