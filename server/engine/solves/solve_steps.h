@@ -16,6 +16,19 @@
 
 namespace stowage {
 
+// As spans have it.
+constexpr absl::string_view OutcomeText(PhaseOutcome outcome) {
+  switch (outcome) {
+    case PhaseOutcome::kBetter:
+      return "better";
+    case PhaseOutcome::kNoBetter:
+      return "no_better";
+    case PhaseOutcome::kStopped:
+      return "stopped";
+  }
+  return "";
+}
+
 // Kept of every solve: a traced call may join one that others began. One step at a time is under
 // way, and one phase of its solver, which is a part of it. Thread-safe.
 class SolveSteps {
