@@ -30,7 +30,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 import stowage
 from stowage.torch import NotAChainError
-from stowage.torch.distributed.sharding import part_of
+from stowage.torch.distributed.sharding import casts_output, part_of
 
 _PROCESSES = 2
 
@@ -285,6 +285,16 @@ def test_layers_that_cast_their_outputs_are_refused(mesh: DeviceMesh) -> None:
         fully_shard(layer, mesh=mesh, mp_policy=_CASTS)
     with pytest.raises(NotAChainError, match=r"0 casts its output.*to the root's policy"):
         _fit(model)
+
+
+def test_an_output_in_the_type_of_the_parameters_is_no_cast(mesh: DeviceMesh) -> None:
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, output_dtype=torch.bfloat16)
+    model = nn.Sequential(*(nn.Linear(16, 16) for _ in range(4)))
+    for layer in model:
+        fully_shard(layer, mesh=mesh, mp_policy=policy)
+    assert not any(casts_output(layer) for layer in model)
+    fully_shard(model, mesh=mesh, mp_policy=_CASTS)
+    assert casts_output(model)
 
 
 def test_parameters_that_stay_whole_are_refused(mesh: DeviceMesh) -> None:

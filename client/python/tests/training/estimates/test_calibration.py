@@ -140,6 +140,12 @@ def test_a_verdict_near_the_border_says_so():
     assert below.outcome != "fits"
     assert not below.is_sure
     assert "but the interval's lower end does without a plan" in str(below)
+    usable = below.gpu.usable_bytes  # which a step may take to the last byte
+    assert not replace(below, interval=(usable, high)).is_sure
+    assert replace(below, interval=(usable + 1, high)).is_sure
+    usable = near.gpu.usable_bytes
+    assert replace(near, interval=(low, usable)).is_sure
+    assert not replace(near, interval=(low, usable + 1)).is_sure
     both = replace(near, interval=(near.gpu.usable_bytes + 1, near.gpu.usable_bytes + 2))
     assert "fits, but each end of the interval does not" in str(both)
     assert sure.is_sure

@@ -130,6 +130,16 @@ def test_what_no_plan_changes_is_named():
     assert "optimizer's state" not in str(found)
 
 
+def test_no_plan_helps_where_the_optimizers_step_takes_the_most():
+    model = nn.Sequential(*(nn.Linear(512, 512) for _ in range(4)))
+    sample = torch.empty(1, 512)
+    plain = estimate(model, sample, optimizer=torch.optim.AdamW)
+    assert plain.peak_bytes == plain.peaks[-1].bytes > fixed_of(plain) + 512 * 512
+    (found,) = estimate(model, sample, plain.peak_bytes - 1, optimizer=torch.optim.AdamW).verdicts
+    assert found.outcome == DOES_NOT
+    assert found.least_bytes == plain.peak_bytes
+
+
 def test_a_model_without_layers_gets_a_verdict_too():
     model = nn.Linear(16, 16)
     plain = estimate(model, torch.empty(4096, 16), optimizer=None)

@@ -529,6 +529,13 @@ def test_gradients_that_are_nothing_but_rounding_are_not_compared() -> None:
     assert first_difference(plain, other, rounding) is None
 
 
+@pytest.mark.parametrize("size", [0.5, 2.0])
+def test_a_gradient_of_the_same_sum_but_another_size_is_named(size: float) -> None:
+    plain = StepSums({"the loss": (2.0, 2.0), "weight": (0.0, 1.0)})
+    other = StepSums({"the loss": (2.0, 2.0), "weight": (0.0, size)})
+    assert first_difference(plain, other, {}) == "weight"
+
+
 @pytest.mark.parametrize("lost", ["the loss", "weight", "bias"])
 def test_what_is_lost_is_named(lost: str) -> None:
     plain = StepSums({"the loss": (2.0, 2.0), "weight": (0.5, 1.0), "bias": (1e-5, 2e-5)})
