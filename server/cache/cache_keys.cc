@@ -41,13 +41,13 @@ class KeyBuilder {
  public:
   KeyBuilder(size_t stages, Times times) : times_(times) { numbers_.reserve(64 + stages * 9); }
 
-  void Add(int64_t number) {
+  void AddNumber(int64_t number) {
     static_assert(std::endian::native == std::endian::little);
     numbers_.push_back(number);
   }
-  void Add(bool value) { Add(int64_t{value}); }
+  void AddFlag(bool value) { AddNumber(int64_t{value}); }
   void AddToTheBit(double value) {
-    Add(std::bit_cast<int64_t>(value == 0 ? 0.0 : value));  // 0 and -0 are one number
+    AddNumber(std::bit_cast<int64_t>(value == 0 ? 0.0 : value));  // 0 and -0 are one number
   }
   void AddTime(double value) {
     if (times_ == Times::kToTheBit) AddToTheBit(value);
@@ -62,15 +62,15 @@ class KeyBuilder {
       fraction = 0.5;
       ++exponent;
     }
-    Add(int64_t{exponent});
+    AddNumber(int64_t{exponent});
     AddToTheBit(fraction);
   }
   void AddText(absl::string_view text) {
-    Add(static_cast<int64_t>(text.size()));
+    AddNumber(static_cast<int64_t>(text.size()));
     for (size_t at = 0; at < text.size(); at += sizeof(int64_t)) {
       int64_t eight = 0;
       std::memcpy(&eight, text.data() + at, std::min(sizeof(eight), text.size() - at));
-      Add(eight);
+      AddNumber(eight);
     }
   }
 
@@ -83,7 +83,7 @@ class KeyBuilder {
     return flags;
   }
   // `gradient_bytes`: Chain::gradient_bytes(), which fills in what is unset.
-  void Add(const Stage& stage, int64_t gradient_bytes) {
+  void AddStage(const Stage& stage, int64_t gradient_bytes) {
     const auto& [name, forward_seconds, backward_seconds, output_bytes, saved_bytes, gradient,
                  forward_overhead_bytes, backward_overhead_bytes, no_recompute, no_offload, graph,
                  fusion_group, control_flow, replay_seconds, input_unread, save_options,
@@ -92,86 +92,86 @@ class KeyBuilder {
     (void)name, (void)gradient, (void)fusion_group, (void)control_flow;
     AddTime(forward_seconds);
     AddTime(backward_seconds);
-    Add(output_bytes);
-    Add(saved_bytes);
-    Add(gradient_bytes);
-    Add(forward_overhead_bytes);
-    Add(backward_overhead_bytes);
+    AddNumber(output_bytes);
+    AddNumber(saved_bytes);
+    AddNumber(gradient_bytes);
+    AddNumber(forward_overhead_bytes);
+    AddNumber(backward_overhead_bytes);
     const bool replays = replay_seconds.has_value();
-    Add(SaveOverheadFlags(stage) * 256 + static_cast<int64_t>(save_options.size()) * 16 +
-        int64_t{input_unread} * 8 + int64_t{replays} * 4 + int64_t{no_recompute} * 2 +
-        int64_t{no_offload});
+    AddNumber(SaveOverheadFlags(stage) * 256 + static_cast<int64_t>(save_options.size()) * 16 +
+              int64_t{input_unread} * 8 + int64_t{replays} * 4 + int64_t{no_recompute} * 2 +
+              int64_t{no_offload});
     if (replays) AddTime(*replay_seconds);
-    if (save_overhead_bytes.has_value()) Add(*save_overhead_bytes);
-    for (const SaveOption& option : save_options) Add(option);
-    Add(graph);
+    if (save_overhead_bytes.has_value()) AddNumber(*save_overhead_bytes);
+    for (const SaveOption& option : save_options) AddSaveOption(option);
+    AddGraphCosts(graph);
   }
-  void Add(const SaveOption& option) {
+  void AddSaveOption(const SaveOption& option) {
     const auto& [name, saved_bytes, backward_seconds, backward_overhead_bytes, save_overhead_bytes,
                  kept, rerun] = option;
     (void)name;
     (void)kept;  // names, as is `rerun`
     (void)rerun;
-    Add(saved_bytes);
+    AddNumber(saved_bytes);
     AddTime(backward_seconds);
-    Add(backward_overhead_bytes);
-    if (save_overhead_bytes.has_value()) Add(*save_overhead_bytes);
+    AddNumber(backward_overhead_bytes);
+    if (save_overhead_bytes.has_value()) AddNumber(*save_overhead_bytes);
   }
-  void Add(const std::optional<GraphCosts>& graph) {
-    Add(graph.has_value());
+  void AddGraphCosts(const std::optional<GraphCosts>& graph) {
+    AddFlag(graph.has_value());
     if (!graph.has_value()) return;
     const auto& [forward_seconds, backward_seconds, saved_bytes, forward_overhead_bytes,
                  backward_overhead_bytes] = *graph;
     AddTime(forward_seconds);
     AddTime(backward_seconds);
-    Add(saved_bytes);
-    Add(forward_overhead_bytes);
-    Add(backward_overhead_bytes);
+    AddNumber(saved_bytes);
+    AddNumber(forward_overhead_bytes);
+    AddNumber(backward_overhead_bytes);
   }
   // What can run in graph mode, and as one. Costs of stages that cannot do not count.
   void AddUnits(const Chain& chain) {
     const std::vector<Unit> units = UnitsOf(chain);
-    Add(static_cast<int64_t>(units.size()));
+    AddNumber(static_cast<int64_t>(units.size()));
     for (const auto& [first, last, has_graph] : units) {
       (void)first;  // one after the last of the unit before
-      Add(int64_t{last});
-      Add(has_graph);
+      AddNumber(int64_t{last});
+      AddFlag(has_graph);
     }
   }
-  void Add(const Chain& chain) {
+  void AddChain(const Chain& chain) {
     const auto& [name, input_bytes, input_gradient_bytes, stages, loss, graph_entry_seconds] =
         chain;
     (void)name, (void)input_gradient_bytes;
     const bool has_graph_mode = HasGraphMode(chain);
     const bool has_units = has_graph_mode || HasGroups(chain);  // groups are layers, too
-    Add(has_graph_mode ? int64_t{1} : int64_t{has_units} * 2);
+    AddNumber(has_graph_mode ? int64_t{1} : int64_t{has_units} * 2);
     if (has_graph_mode) AddTime(graph_entry_seconds);
     if (has_units) AddUnits(chain);
-    Add(static_cast<int64_t>(stages.size()));
-    Add(input_bytes);
-    Add(chain.gradient_bytes(0));
+    AddNumber(static_cast<int64_t>(stages.size()));
+    AddNumber(input_bytes);
+    AddNumber(chain.gradient_bytes(0));
     for (int l = 1; l <= chain.length(); ++l) {
-      Add(stages[static_cast<size_t>(l) - 1], chain.gradient_bytes(l));
+      AddStage(stages[static_cast<size_t>(l) - 1], chain.gradient_bytes(l));
     }
-    Add(loss, 0);
+    AddStage(loss, 0);
   }
-  void Add(const Platform& platform) {
+  void AddPlatform(const Platform& platform) {
     const auto& [name, memory_bytes, offload_bytes_per_second, prefetch_bytes_per_second,
                  transfer_latency_seconds, half_duplex, host_memory_bytes] = platform;
     (void)name, (void)prefetch_bytes_per_second;
-    Add(memory_bytes);
+    AddNumber(memory_bytes);
     AddTime(offload_bytes_per_second);
     AddTime(platform.prefetch_rate());
     AddTime(transfer_latency_seconds);
-    Add(half_duplex);
-    Add(host_memory_bytes);
+    AddFlag(half_duplex);
+    AddNumber(host_memory_bytes);
   }
 
-  void Add(const Fingerprint& fingerprint) {
+  void AddFingerprint(const Fingerprint& fingerprint) {
     for (size_t at = 0; at < fingerprint.bytes.size(); at += sizeof(int64_t)) {
       int64_t eight = 0;
       std::memcpy(&eight, fingerprint.bytes.data() + at, sizeof(eight));
-      Add(eight);
+      AddNumber(eight);
     }
   }
 
@@ -192,11 +192,11 @@ class OptionVisitor {
 
   void ReadBySolver(SolveOption option, int64_t value) {
     if (!absl::c_linear_search(info_.description.options, option)) return;
-    key_.Add(static_cast<int64_t>(option));
-    key_.Add(value);
+    key_.AddNumber(static_cast<int64_t>(option));
+    key_.AddNumber(value);
   }
   void ReadByAll(double value) { key_.AddToTheBit(value); }
-  void ReadByAll(bool value) { key_.Add(value); }
+  void ReadByAll(bool value) { key_.AddFlag(value); }
   template <typename Value>
   void NoPartOfTheAnswer(const Value& /*value*/) {}
 
@@ -207,39 +207,38 @@ class OptionVisitor {
 
 void AddSolver(const SolverInfo& info, KeyBuilder& key) {
   key.AddText(info.description.name);
-  key.Add(int64_t{info.description.version});
+  key.AddNumber(int64_t{info.description.version});
   if (absl::string_view(info.description.name) != "auto") return;
   // `auto` answers with what the others find that it asks.
   const auto asked = [](const SolverInfo& other) { return other.asked_by_auto; };
-  key.Add(int64_t{absl::c_count_if(AllSolvers(), asked)});
+  key.AddNumber(int64_t{absl::c_count_if(AllSolvers(), asked)});
   for (const SolverInfo& other : AllSolvers()) {
-    if (asked(other)) key.Add(int64_t{other.description.version});
+    if (asked(other)) key.AddNumber(int64_t{other.description.version});
   }
 }
 
 // Hashes what may change the answer: format and kind of the key, solver and version, the options
 // that this solver reads, chain and platform.
-Fingerprint KeyOf(const SolveRequest& request, const Chain& chain, const Platform& platform,
-                  Times times) {
+Fingerprint KeyOf(const SolverInfo& info, const SolveOptions& options, const Chain& chain,
+                  const Platform& platform, Times times) {
   KeyBuilder key(chain.stages.size(), times);
-  key.Add(kFormat);
-  key.Add(static_cast<int64_t>(times));
-  const SolverInfo& info = *FindSolver(request.solver);
+  key.AddNumber(kFormat);
+  key.AddNumber(static_cast<int64_t>(times));
   AddSolver(info, key);
-  VisitSolveOptions(request.options, OptionVisitor(info, key));
-  key.Add(chain);
-  key.Add(platform);
+  VisitSolveOptions(options, OptionVisitor(info, key));
+  key.AddChain(chain);
+  key.AddPlatform(platform);
   return key.Hash();
 }
 
 // The key of the request's exact sizes, and of its times as they are in `rounded`.
 Fingerprint ExactSizesKey(const Fingerprint& rounded, const SolveRequest& request) {
   KeyBuilder key(request.chain.stages.size(), Times::kLeftOut);
-  key.Add(kFormat);
-  key.Add(static_cast<int64_t>(Times::kLeftOut));
-  key.Add(rounded);
-  key.Add(request.chain);
-  key.Add(request.platform);
+  key.AddNumber(kFormat);
+  key.AddNumber(static_cast<int64_t>(Times::kLeftOut));
+  key.AddFingerprint(rounded);
+  key.AddChain(request.chain);
+  key.AddPlatform(request.platform);
   return key.Hash();
 }
 
@@ -272,14 +271,16 @@ std::optional<Fingerprint> FingerprintFromHex(absl::string_view text) {
 }
 
 CacheKeys CacheKeysOf(const SolveRequest& request, const Instance& rounded) {
+  const SolverInfo& info = *FindSolver(request.solver);
+  const SolveOptions& options = request.options;
   CacheKeys keys;
-  keys.exact = KeyOf(request, request.chain, request.platform, Times::kToTheBit);
+  keys.exact = KeyOf(info, options, request.chain, request.platform, Times::kToTheBit);
   // Without rounding of times nothing is shared between requests that differ.
-  if (request.options.time_precision == 0) {
+  if (options.time_precision == 0) {
     keys.rounded = keys.exact_sizes = keys.exact;
     return keys;
   }
-  keys.rounded = KeyOf(request, rounded.chain(), rounded.platform(), Times::kOnGrid);
+  keys.rounded = KeyOf(info, options, rounded.chain(), rounded.platform(), Times::kOnGrid);
   keys.exact_sizes = ExactSizesKey(keys.rounded, request);
   return keys;
 }

@@ -35,7 +35,7 @@ static_assert(kSaveOption * (kMaxSaveOptions + 1) <= kFlags);
 size_t LongestFront(size_t labels) { return 2 * labels + 128; }
 
 // `labels` are kept at a position. Fronts grow by doubling; two more are for merging.
-int64_t BytesOf(int positions, size_t labels) {
+int64_t RoundBytes(int positions, size_t labels) {
   const auto front = static_cast<int64_t>(2 * LongestFront(labels) * sizeof(Label));
   return RemainingTime::WorkingBytes(positions) + (positions + 4) * front;
 }
@@ -45,7 +45,7 @@ size_t MostLabels(int positions, int64_t working_bytes) {
   size_t most = 0;
   for (const size_t labels : kRounds) {
     if (labels > kRounds[0] && labels * static_cast<size_t>(positions) > kMaxLabels) break;
-    if (labels > kRounds[0] && BytesOf(positions, labels) > working_bytes) break;
+    if (labels > kRounds[0] && RoundBytes(positions, labels) > working_bytes) break;
     most = labels;
   }
   return most;
@@ -194,7 +194,7 @@ absl::StatusOr<std::optional<FoundPlan>> FindFastestPlan(
 }
 
 int64_t FindFastestPlanBytes(int positions, int64_t max_bytes) {
-  return BytesOf(positions, MostLabels(positions, max_bytes));
+  return RoundBytes(positions, MostLabels(positions, max_bytes));
 }
 
 }  // namespace stowage
