@@ -105,8 +105,7 @@ Chain WithLeastSaved(Chain chain) {
 
 PlainProblem Plain(const Chain& chain, const Platform& platform) {
   if (chain.has_save_options()) return Plain(WithLeastSaved(chain), platform);
-  if (HasUnreadInputs(chain)) return {WithoutUnreadInputs(chain), platform};
-  if (!HasGraphMode(chain)) return {chain, platform};
+  if (!HasGraphMode(chain)) return {WithoutUnreadInputs(chain), platform};
   // A unit in graph mode pays the latency once, its stages here several times: leave it out.
   PlainProblem plain{CheapestChain(chain), platform};
   plain.platform.transfer_latency_seconds = 0;
@@ -167,7 +166,8 @@ bool MeetsBound(const Prediction& prediction) {
 }
 
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction) {
-  SetBound(LowerBoundSeconds(chain, RaisedLimits(platform, *prediction)), prediction);
+  const Platform limits = RaisedLimits(platform, *prediction);
+  SetBound(LowerBoundSeconds(chain, limits), prediction);
 }
 
 void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,
