@@ -12,6 +12,7 @@
 #include "solver/algorithms/auto/incumbent.h"
 #include "solver/algorithms/auto/select_solvers.h"
 #include "solver/algorithms/by_budget.h"
+#include "solver/algorithms/modes/by_graph_mode.h"
 #include "solver/algorithms/modes/mixed_mode.h"
 #include "solver/algorithms/modes/mode_search.h"
 #include "solver/algorithms/rematerialization/periodic.h"
@@ -221,9 +222,10 @@ class ModeChoiceSolve {
   ModesFrom modes_from_ = ModesFrom::kAuto;  // of best_
 };
 
+// Of chains with a graph mode.
 class AutoOverModes final : public Solver {
  public:
-  explicit AutoOverModes(std::unique_ptr<const Solver> plain) : plain_(std::move(plain)) {}
+  explicit AutoOverModes(std::shared_ptr<const Solver> plain) : plain_(std::move(plain)) {}
 
   int64_t WorkingBytes(const Instance& instance) const override {
     return plain_->WorkingBytes(Eager(instance));
@@ -231,7 +233,6 @@ class AutoOverModes final : public Solver {
 
   int64_t WorkingBytesWithin(const Instance& instance, int64_t max_bytes) const override {
     const int64_t plain = plain_->WorkingBytesWithin(Eager(instance), max_bytes);
-    if (!HasGraphMode(instance.chain())) return plain;
     const std::unique_ptr<Solver> mixed = MakeMixedMode();
     const std::optional<Instance> with_slots = ForMixedMode(*mixed, instance, max_bytes);
     if (!with_slots.has_value()) return plain;
@@ -240,7 +241,6 @@ class AutoOverModes final : public Solver {
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
-    if (!HasGraphMode(instance.chain())) return plain_->LeastBytes(instance, context);
     std::optional<int64_t> least;
     const auto lower = [&least](std::optional<int64_t> bytes) {
       if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);
@@ -261,7 +261,6 @@ class AutoOverModes final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    if (!HasGraphMode(instance.chain())) return plain_->Solve(instance, context);
     const int64_t own_bytes = instance.platform().memory_bytes;
     // Copies: the solution may outlive the solve and its solver.
     const auto solve = [plain = plain_, instance, own_bytes](int64_t memory_bytes,
@@ -274,7 +273,6 @@ class AutoOverModes final : public Solver {
 
  private:
   static Instance Eager(const Instance& instance) {
-    if (!HasGraphMode(instance.chain())) return instance;
     return instance.WithChain(AllEager(instance.chain()).chain());
   }
 
@@ -283,8 +281,8 @@ class AutoOverModes final : public Solver {
 
 }  // namespace
 
-std::unique_ptr<Solver> MakeAutoOverModes(std::unique_ptr<const Solver> plain) {
-  return std::make_unique<AutoOverModes>(std::move(plain));
+std::unique_ptr<Solver> MakeAutoOverModes(std::shared_ptr<const Solver> plain) {
+  return MakeByGraphMode(plain, std::make_unique<AutoOverModes>(plain));
 }
 
 }  // namespace stowage

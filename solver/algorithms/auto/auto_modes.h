@@ -20,7 +20,7 @@
 namespace stowage {
 
 // `plain` solves plain chains; requests for chains without a graph mode go to it unchanged.
-std::unique_ptr<Solver> MakeAutoOverModes(std::unique_ptr<const Solver> plain);
+std::unique_ptr<Solver> MakeAutoOverModes(std::shared_ptr<const Solver> plain);
 
 }  // namespace stowage
 
