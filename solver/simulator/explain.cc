@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <utility>
 
-#include "solver/model/modes.h"
 #include "solver/simulator/memory_walk.h"
 
 namespace stowage {
@@ -157,26 +157,26 @@ std::vector<MemoryByKind> EagerMemory(const Chain& chain, const Platform& platfo
 
 std::vector<MemoryByKind> ExplainMemory(const Chain& chain, const Platform& platform,
                                         const Schedule& schedule) {
-  if (!HasGraphOperations(schedule)) return EagerMemory(chain, platform, schedule);
-  const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
-  assert(execution.ok());
-  return EagerMemory(execution->chain(), platform, execution->FromChain(schedule));
+  const absl::StatusOr<ExecutedChain> executed = ExecutedChain::Of(chain, schedule);
+  assert(executed.ok());
+  const std::optional<Execution>& modes = executed->execution();
+  if (!modes.has_value()) return EagerMemory(chain, platform, schedule);
+  return EagerMemory(modes->chain(), platform, modes->FromChain(schedule));
 }
 
-Explanation Explain(const Chain& chain, const Platform& platform, const Schedule& schedule,
-                    const std::vector<TimelineEntry>& timeline) {
-  if (!HasGraphOperations(schedule)) return ExplainEager(chain, platform, schedule, timeline);
-  const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
-  assert(execution.ok());
+Explanation Explain(const ExecutedChain& executed, const Platform& platform,
+                    const Schedule& schedule, const std::vector<TimelineEntry>& timeline) {
+  const std::optional<Execution>& modes = executed.execution();
+  if (!modes.has_value()) return ExplainEager(executed.original(), platform, schedule, timeline);
   Explanation explanation =
-      ExplainEager(execution->chain(), platform, execution->FromChain(schedule), timeline);
+      ExplainEager(modes->chain(), platform, modes->FromChain(schedule), timeline);
   // Convert the stage numbers back to those of the chain.
   for (Peak& peak : explanation.peaks) {
     for (Holding& holding : peak.holdings) {
-      holding.stage = execution->numbers()[static_cast<size_t>(holding.stage)];
+      holding.stage = modes->numbers()[static_cast<size_t>(holding.stage)];
     }
   }
-  explanation.stages = ToChain(*execution, explanation.stages);
+  explanation.stages = ToChain(*modes, explanation.stages);
   return explanation;
 }
 

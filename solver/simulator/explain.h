@@ -10,13 +10,14 @@
 #include "solver/model/platform.h"
 #include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
+#include "solver/simulator/simulator.h"
 
 namespace stowage {
 
-// Requires: `timeline` is what Simulate() filled for this chain, platform and schedule.
+// Requires: `timeline` is what Simulate() filled for this executed chain, platform and schedule.
 // O(operations + stages), thread-safe.
-Explanation Explain(const Chain& chain, const Platform& platform, const Schedule& schedule,
-                    const std::vector<TimelineEntry>& timeline);
+Explanation Explain(const ExecutedChain& executed, const Platform& platform,
+                    const Schedule& schedule, const std::vector<TimelineEntry>& timeline);
 
 // What takes the memory of each operation: the sum is its TimelineEntry::memory_bytes.
 // Requires: Simulate() accepts the schedule. O(operations + stages), thread-safe.

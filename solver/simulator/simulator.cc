@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "solver/base/status_macros.h"
-#include "solver/model/modes.h"
 #include "solver/simulator/memory_walk.h"
 #include "solver/simulator/queues.h"
 
@@ -34,16 +34,26 @@ void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction)
 
 }  // namespace
 
+absl::StatusOr<ExecutedChain> ExecutedChain::Of(const Chain& chain, const Schedule& schedule) {
+  if (!HasGraphOperations(schedule)) return ExecutedChain(chain, std::nullopt);
+  ASSIGN_OR_RETURN(Execution execution, Execution::Of(chain, schedule));
+  return ExecutedChain(chain, std::move(execution));
+}
+
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule, std::vector<TimelineEntry>* timeline,
                                     const std::stop_token& stop) {
+  ASSIGN_OR_RETURN(const ExecutedChain executed, ExecutedChain::Of(chain, schedule));
+  return Simulate(executed, platform, schedule, timeline, stop);
+}
+
+absl::StatusOr<Simulation> Simulate(const ExecutedChain& executed_chain, const Platform& platform,
+                                    const Schedule& schedule, std::vector<TimelineEntry>* timeline,
+                                    const std::stop_token& stop) {
   constexpr size_t kOperationsBetweenPolls = 1024;
-  // Graph mode: simulate the plain chain that remains once every stage has its mode.
-  std::optional<Execution> execution;
-  if (HasGraphOperations(schedule)) {
-    ASSIGN_OR_RETURN(execution, Execution::Of(chain, schedule));
-  }
-  const Chain& executed = execution.has_value() ? execution->chain() : chain;
+  const Chain& chain = executed_chain.original();
+  const Chain& executed = executed_chain.plain();
+  const std::optional<Execution>& execution = executed_chain.execution();
   MemoryWalk memory(executed, platform, execution.has_value() ? &execution->numbers() : nullptr);
   Queues queues(executed, platform);
   Simulation simulation;

@@ -3,16 +3,40 @@
 #ifndef STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_
 #define STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_
 
+#include <optional>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "solver/model/chain.h"
+#include "solver/model/modes.h"
 #include "solver/model/platform.h"
 #include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
+
+// The plain chain that a schedule runs: the chain itself, which it borrows, or, where operations
+// run in graph mode, the one of their Execution. Made once for all that replay the schedule.
+// Immutable.
+class ExecutedChain {
+ public:
+  // Errors: those of Execution::Of().
+  static absl::StatusOr<ExecutedChain> Of(const Chain& chain, const Schedule& schedule);
+
+  const Chain& original() const { return *original_; }
+  const Chain& plain() const { return execution_.has_value() ? execution_->chain() : *original_; }
+  // Unset: nothing runs in graph mode, and stages have the same numbers in both chains.
+  const std::optional<Execution>& execution() const { return execution_; }
+
+ private:
+  ExecutedChain(const Chain& original, std::optional<Execution> execution)
+      : original_(&original), execution_(std::move(execution)) {}
+
+  const Chain* original_;
+  std::optional<Execution> execution_;
+};
 
 // Pure: no clock, no randomness, no I/O. O(stages + operations).
 // Memory: MemoryWalk. Time: Queues. Leaves lower_bound_seconds and gap at 0; SimulateWithBound() in
@@ -30,6 +54,10 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
                                     const Schedule& schedule,
                                     std::vector<TimelineEntry>* timeline = nullptr,
                                     const std::stop_token& stop = {});
+// The same for a schedule whose executed chain is known: `executed` is ExecutedChain::Of() it.
+absl::StatusOr<Simulation> Simulate(const ExecutedChain& executed, const Platform& platform,
+                                    const Schedule& schedule, std::vector<TimelineEntry>* timeline,
+                                    const std::stop_token& stop);
 
 }  // namespace stowage
 

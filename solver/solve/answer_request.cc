@@ -28,33 +28,26 @@
 namespace stowage {
 namespace {
 
-// The fields of an answer that do not depend on its schedule.
-Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
+// An answer without a schedule: the fields that do not depend on one.
+Answer EmptyAnswer(const SolveRequest& request, const std::string& solver) {
   Answer answer;
-  answer.solver = info.description.name;
+  answer.solver = solver;
   const MemoryFloor floor = FloorOfMemory(request.chain);
   answer.memory_floor_bytes = floor.bytes;
   answer.memory_floor_operation = floor.operation;
   return answer;
 }
 
-// Which lower bound an answer gets: FillBound() alone, RaiseBound(), which takes its time, or where
-// no schedule is faster, the makespan.
-enum class BoundEffort { kQuick, kClosest, kMet };
-
-// For the bound of a solver's candidate. What `auto` proves of a short chain is proved of all
-// schedules.
-BoundEffort EffortFor(const SolveRequest& request, const SolverInfo& info,
-                      const Candidate& candidate) {
-  const bool met = &info == FindSolver("auto") && candidate.guarantee == Guarantee::kOptimal &&
-                   IsSearched(request.chain, request.platform);
-  return met ? BoundEffort::kMet : BoundEffort::kClosest;
+// Whether no schedule at all is faster: what `auto` proves of a short chain, it proves of all.
+bool IsFastest(const SolveRequest& request, const SolverInfo& info, const Candidate& candidate) {
+  return &info == FindSolver("auto") && candidate.guarantee == Guarantee::kOptimal &&
+         IsSearched(request.chain, request.platform);
 }
 
-// Simulates the candidate on the request's exact chain and fills the answer with it. False, with
-// the solver listed as rejected, where the simulator refuses the schedule.
-bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort, Answer* answer,
-            const std::stop_token& stop = {}, const PhaseObserver* phases = nullptr) {
+// Simulates the candidate on the request's exact chain and fills the answer with it, under the
+// quick bound and with the solver's own guarantee. False, with the solver listed as rejected, where
+// the simulator refuses the schedule. Conclude() follows, once the bound is as close as wanted.
+bool Check(const SolveRequest& request, Candidate candidate, Answer* answer) {
   absl::StatusOr<ExplainedSimulation> checked =
       SimulateAndExplain(request.chain, request.platform, candidate.schedule);
   if (!checked.ok() || !checked->simulation.feasible()) {
@@ -62,28 +55,46 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
     return false;
   }
   answer->prediction = checked->simulation.prediction;
-  if (effort == BoundEffort::kMet) {
-    SetBoundToMakespan(&answer->prediction);
-  } else if (effort == BoundEffort::kClosest) {
-    SolvePhase phase(phases, kBoundPhase);
-    const double before = answer->prediction.lower_bound_seconds;
-    RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong, stop);
-    const bool is_closer = answer->prediction.lower_bound_seconds > before;
-    phase.EndsWith(is_closer ? PhaseOutcome::kBetter : PhaseOutcome::kNoBetter);
-  }
   answer->explanation = std::move(checked->explanation);
   answer->explanation.notes = std::move(candidate.notes);
   answer->schedule = std::move(candidate.schedule);
   answer->solver = candidate.solver;
-  // A makespan that equals the lower bound is optimal, even if the solver gives no guarantee.
-  answer->guarantee = MeetsBound(answer->prediction) ? Guarantee::kOptimal : candidate.guarantee;
+  answer->guarantee = candidate.guarantee;
+  return true;
+}
+
+// A makespan that equals the lower bound is optimal, even if the solver gives no guarantee.
+void Conclude(Answer* answer) {
+  if (MeetsBound(answer->prediction)) answer->guarantee = Guarantee::kOptimal;
   answer->outcome = OutcomeOf(answer->guarantee);
   NoteClass(answer);
+}
+
+// The candidate as an answer under the quick bound. False as Check().
+bool AcceptQuickly(const SolveRequest& request, Candidate candidate, Answer* answer) {
+  if (!Check(request, std::move(candidate), answer)) return false;
+  Conclude(answer);
   return true;
 }
 
 // Of the catalog; FindSolver() takes an empty name for "auto".
 bool IsSolverName(const std::string& name) { return !name.empty() && FindSolver(name) != nullptr; }
+
+// An earlier answer to `request`, its schedule checked on this request's own chain; nullopt: it
+// does not fit there. Of a schedule Conclude() follows.
+std::optional<Answer> Checked(const SolveRequest& request, const Answer& earlier) {
+  // The name is shown to people; one of no solver does not come from a solve.
+  if (!IsSolverName(earlier.solver)) return std::nullopt;
+  Answer answer = EmptyAnswer(request, earlier.solver);
+  answer.minimum_memory_bytes = earlier.minimum_memory_bytes;
+  answer.from_exact_sizes = earlier.from_exact_sizes;
+  if (earlier.outcome == Outcome::kInfeasible) return answer;
+  Candidate candidate{earlier.schedule, earlier.solver.c_str(), earlier.guarantee,
+                      earlier.explanation.notes};
+  if (!Check(request, std::move(candidate), &answer)) return std::nullopt;
+  answer.rounding_loss = earlier.rounding_loss;
+  return answer;
+}
 
 bool ReadsSlots(const SolverInfo& info) {
   return absl::c_linear_search(info.description.options, SolveOption::kMemorySlots);
@@ -129,7 +140,7 @@ class RequestSolve {
   absl::StatusOr<Answer> Run() {
     RETURN_IF_ERROR(
         CheckWorkingBytes(info_, *solver_, instances_.rounded(), context_.working_bytes));
-    Answer answer = EmptyAnswer(request_, info_);
+    Answer answer = EmptyAnswer(request_, info_.description.name);
     const SolveContext improving = Improving(answer);
     // Without a link the minimum is found quickly, and spares the solve where it exceeds the
     // budget. With one it may take as long as the schedule that the caller waits for.
@@ -153,11 +164,10 @@ class RequestSolve {
         }
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
-      const BoundEffort effort = EffortFor(request_, *next, *found->candidate);
-      if (!Accept(request_, *std::move(found->candidate), effort, &answer, context_.stop,
-                  context_.phases)) {
-        continue;
-      }
+      const bool fastest = IsFastest(request_, *next, *found->candidate);
+      if (!Check(request_, *std::move(found->candidate), &answer)) continue;
+      fastest ? SetBoundToMakespan(&answer.prediction) : RaiseToClosestBound(&answer.prediction);
+      Conclude(&answer);
       NoteUnused(request_, *next, &answer);
       // Callers whose time ends during the rest have this schedule.
       if (improved_ && answer.prediction.makespan_seconds < fastest_) improved_(answer);
@@ -165,7 +175,7 @@ class RequestSolve {
       // A heuristic may have a schedule for less than its least memory, but not for all budgets
       // from there on: then it has none.
       if (answer.minimum_memory_bytes.value_or(INT64_MAX) > budget) {
-        Answer infeasible = EmptyAnswer(request_, info_);
+        Answer infeasible = EmptyAnswer(request_, info_.description.name);
         infeasible.minimum_memory_bytes = answer.minimum_memory_bytes;
         return infeasible;
       }
@@ -239,6 +249,14 @@ class RequestSolve {
     return first.has_value();
   }
 
+  void RaiseToClosestBound(Prediction* prediction) const {
+    SolvePhase phase(context_.phases, kBoundPhase);
+    const double before = prediction->lower_bound_seconds;
+    RaiseBound(request_.chain, request_.platform, prediction, BoundTime::kLong, context_.stop);
+    const bool is_closer = prediction->lower_bound_seconds > before;
+    phase.EndsWith(is_closer ? PhaseOutcome::kBetter : PhaseOutcome::kNoBetter);
+  }
+
   // Does nothing where it is known.
   absl::Status FindMinimum(Answer* answer) const {
     if (answer->minimum_memory_bytes.has_value()) return absl::OkStatus();
@@ -297,7 +315,7 @@ class RequestSolve {
       // Whatever the candidate's solver guarantees: others may still find a faster one.
       Candidate unfinished = candidate;
       unfinished.guarantee = Guarantee::kTimeRanOut;
-      if (!Accept(request_, std::move(unfinished), BoundEffort::kQuick, &answer)) return;
+      if (!AcceptQuickly(request_, std::move(unfinished), &answer)) return;
       if (answer.prediction.makespan_seconds >= fastest_) return;
       fastest_ = answer.prediction.makespan_seconds;
       improved_(answer);
@@ -334,34 +352,35 @@ std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_t
       [&]() -> std::optional<Answer> {
         std::optional<Candidate> first = FirstCandidate(request, stop);
         if (!first.has_value()) return std::nullopt;
-        Answer answer = EmptyAnswer(request, *FindSolver(request.solver));
-        if (!Accept(request, *std::move(first), BoundEffort::kQuick, &answer)) return std::nullopt;
+        Answer answer = EmptyAnswer(request, first->solver);
+        if (!AcceptQuickly(request, *std::move(first), &answer)) return std::nullopt;
         return answer;
       },
       std::nullopt);
 }
 
-std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
-                                  SameInstance same) {
-  const bool exactly = same == SameInstance::kExactly;
+std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier) {
   // The rounding loss is a figure of the earlier request's own times.
-  if (!exactly && request.options.report_rounding_loss) return std::nullopt;
+  if (request.options.report_rounding_loss) return std::nullopt;
   return UnlessOutOfMemory(
-      [&]() -> std::optional<Answer> {
-        Answer answer = EmptyAnswer(request, *FindSolver(request.solver));
-        answer.minimum_memory_bytes = earlier.minimum_memory_bytes;
-        answer.from_exact_sizes = earlier.from_exact_sizes;
-        if (earlier.outcome == Outcome::kInfeasible) return answer;
-        // The name is shown to people; one of no solver does not come from a solve.
-        if (!IsSolverName(earlier.solver)) return std::nullopt;
+      [&] {
+        std::optional<Answer> answer = Checked(request, earlier);
+        if (!answer.has_value() || earlier.outcome == Outcome::kInfeasible) return answer;
         // A schedule that is optimal for some times need not be optimal for others.
-        const bool rounds = !exactly && IsProved(earlier.guarantee);
-        Candidate candidate{earlier.schedule, earlier.solver.c_str(),
-                            rounds ? Guarantee::kUpToRounding : earlier.guarantee,
-                            earlier.explanation.notes};
-        const BoundEffort effort = exactly ? BoundEffort::kClosest : BoundEffort::kQuick;
-        if (!Accept(request, std::move(candidate), effort, &answer)) return std::nullopt;
-        answer.rounding_loss = earlier.rounding_loss;
+        if (IsProved(earlier.guarantee)) answer->guarantee = Guarantee::kUpToRounding;
+        Conclude(&*answer);
+        return answer;
+      },
+      std::nullopt);
+}
+
+std::optional<Answer> ReuseExactAnswer(const SolveRequest& request, const Answer& earlier) {
+  return UnlessOutOfMemory(
+      [&] {
+        std::optional<Answer> answer = Checked(request, earlier);
+        if (!answer.has_value() || earlier.outcome == Outcome::kInfeasible) return answer;
+        RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong);
+        Conclude(&*answer);
         return answer;
       },
       std::nullopt);
@@ -372,12 +391,10 @@ std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Sche
   if (!IsSolverName(solver)) return std::nullopt;
   return UnlessOutOfMemory(
       [&]() -> std::optional<Answer> {
-        const SolverInfo& info = *FindSolver(request.solver);
-        Answer answer = EmptyAnswer(request, info);
+        Answer answer = EmptyAnswer(request, solver);
         Candidate candidate{schedule, solver.c_str(), Guarantee::kHeuristic, {}};
-        if (!Accept(request, std::move(candidate), BoundEffort::kQuick, &answer))
-          return std::nullopt;
-        NoteUnused(request, info, &answer);
+        if (!AcceptQuickly(request, std::move(candidate), &answer)) return std::nullopt;
+        NoteUnused(request, *FindSolver(request.solver), &answer);
         return answer;
       },
       std::nullopt);
@@ -388,11 +405,12 @@ absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const
                                                        const std::stop_token& stop) {
   return UnlessOutOfMemory(
       [&]() -> absl::StatusOr<ExplainedSimulation> {
+        ASSIGN_OR_RETURN(const ExecutedChain executed, ExecutedChain::Of(chain, schedule));
         ExplainedSimulation result;
         ASSIGN_OR_RETURN(result.simulation,
-                         Simulate(chain, platform, schedule, &result.timeline, stop));
+                         Simulate(executed, platform, schedule, &result.timeline, stop));
         FillBound(chain, platform, &result.simulation.prediction);
-        result.explanation = Explain(chain, platform, schedule, result.timeline);
+        result.explanation = Explain(executed, platform, schedule, result.timeline);
         return result;
       },
       [] {

@@ -43,18 +43,15 @@ absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveCon
 // set. Requires: RequestViolations(request) is empty. Thread-safe.
 std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_token& stop = {});
 
-// How the request that an earlier answer was made for compares with another one.
-enum class SameInstance {
-  kExactly,  // the same request
-  kRounded,  // it rounds to the same instance, while sizes or times differ
-};
-
-// An earlier answer as an answer to `request`: its schedule, simulated on this request's own chain
-// and platform. Of `earlier` neither prediction nor explanation is read, except for the notes.
-// nullopt: the schedule does not fit here, or the answer says nothing about this request.
-// Requires: RequestViolations(request) is empty. Thread-safe.
-std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
-                                  SameInstance same);
+// An answer to a request that rounds to the same instance, while sizes or times may differ, as an
+// answer to `request`: its schedule, simulated on this request's own chain and platform, under the
+// quick bound of FillBound(). Of `earlier` neither prediction nor explanation is read, except for
+// the notes. nullopt: the schedule does not fit here, or the request asks for the rounding loss,
+// of which the answer says nothing. Requires: RequestViolations(request) is empty. Thread-safe.
+std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier);
+// The same of an earlier answer to this very request: its guarantee and its rounding loss hold. The
+// bound is as close as that of a solve, and takes its time.
+std::optional<Answer> ReuseExactAnswer(const SolveRequest& request, const Answer& earlier);
 
 // An answer of which nothing but its schedule is believed, such as one from a file that others may
 // write: simulated, bounded and explained here. OPTIMAL where the makespan equals the lower bound,

@@ -33,8 +33,8 @@ void RequireFits(const Schedule& schedule) {
 void TakeStored(absl::string_view bytes) {
   const CachedAnswerPtr known = DecodeAnswer(bytes, "owner");
   if (known == nullptr) return;
-  for (const SameInstance same : {SameInstance::kExactly, SameInstance::kRounded}) {
-    const std::optional<Answer> answer = ReuseAnswer(TheRequest(), known->answer, same);
+  for (const auto reuse : {ReuseAnswer, ReuseExactAnswer}) {
+    const std::optional<Answer> answer = reuse(TheRequest(), known->answer);
     if (!answer.has_value()) continue;
     if (answer->outcome != Outcome::kInfeasible) RequireFits(answer->schedule);
     ToMessage({std::make_shared<const Answer>(*answer), {}}, TheRequest().platform);

@@ -53,7 +53,7 @@ absl::StatusOr<Answer> ReusePlan(const EarlierPlan& plan, const SolveRequest& no
   SolveRequest reusing = now;
   if (!is_exact) reusing.options.report_rounding_loss = false;
   std::optional<Answer> answer =
-      ReuseAnswer(reusing, plan.answer, is_exact ? SameInstance::kExactly : SameInstance::kRounded);
+      is_exact ? ReuseExactAnswer(now, plan.answer) : ReuseAnswer(reusing, plan.answer);
   if (!answer.has_value()) return Useless("has a schedule that does not fit");
   // Written so that an overhead that is no number does not serve.
   if (!(answer->prediction.overhead <= MostOverhead(plan.answer))) {

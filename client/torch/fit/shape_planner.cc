@@ -230,8 +230,7 @@ absl::Status ShapePlanner::BorrowSchedule(const std::list<ShapePlan>& others, Sh
   std::vector<Borrowable> candidates;
   for (const ShapePlan& other : others) {
     if (!other.planned.has_value() || !other.borrowed_from.empty()) continue;
-    std::optional<Answer> answer =
-        ReuseAnswer(request, *other.planned->result.answer, SameInstance::kRounded);
+    std::optional<Answer> answer = ReuseAnswer(request, *other.planned->result.answer);
     if (!answer.has_value()) continue;
     candidates.push_back({*other.planned, other.shape});
     candidates.back().planned.result.answer = std::make_shared<const Answer>(*std::move(answer));

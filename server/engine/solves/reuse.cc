@@ -1,5 +1,6 @@
 #include "server/engine/solves/reuse.h"
 
+#include <cassert>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,25 +13,16 @@
 namespace stowage {
 namespace {
 
-// An answer and the keys of the request that it was solved for.
-struct Earlier {
-  const Answer& answer;
-  const CacheKeys& keys;
-};
-
-// The earlier answer for `request`, with prediction and explanation from a simulation of its
-// schedule on the request's own chain; nullopt: it does not fit there. That a budget is infeasible
-// holds for equal sizes only.
-std::optional<Answer> Reuse(const SolveRequest& request, const CacheKeys& keys,
-                            const Earlier& earlier) {
-  const bool same_sizes = earlier.keys.exact_sizes == keys.exact_sizes;
-  if (earlier.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
-  const bool same = earlier.keys.exact == keys.exact;
-  std::optional<Answer> answer =
-      ReuseAnswer(request, earlier.answer, same ? SameInstance::kExactly : SameInstance::kRounded);
+// An answer to another request of the same rounded instance for `request`, with prediction and
+// explanation from a simulation of its schedule on the request's own chain; null: it does not fit
+// there. That a budget is infeasible holds for equal sizes only.
+AnswerPtr Reuse(const SolveRequest& request, const Answer& earlier, bool same_sizes) {
+  if (earlier.outcome == Outcome::kInfeasible && !same_sizes) return nullptr;
+  std::optional<Answer> answer = ReuseAnswer(request, earlier);
+  if (!answer.has_value()) return nullptr;
   // Sizes that differ by less than a granule may need a little more, or less.
-  if (answer.has_value() && !same_sizes) answer->minimum_memory_bytes.reset();
-  return answer;
+  if (!same_sizes) answer->minimum_memory_bytes.reset();
+  return std::make_shared<const Answer>(*std::move(answer));
 }
 
 // What the notes say of a tier's answer that the lower bound does not prove optimal.
@@ -42,10 +34,6 @@ bool Fits(const SolveRequest& request, const Answer& answer) {
   const absl::StatusOr<Simulation> simulation =
       Simulate(request.chain, request.platform, answer.schedule);
   return simulation.ok() && simulation->feasible();
-}
-
-AnswerPtr Shared(std::optional<Answer> answer) {
-  return answer.has_value() ? std::make_shared<const Answer>(*std::move(answer)) : nullptr;
 }
 
 // What a tier kept, as an answer to `request`; nullopt: it shows none.
@@ -63,12 +51,13 @@ AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
                            const CachedAnswerPtr& cached) {
   return UnlessOutOfMemory(
       [&]() -> AnswerPtr {
-        if (cached->is_explained && cached->keys.exact == keys.exact) {
-          // Prediction and explanation are this request's. The schedule is simulated all the same:
-          // no schedule leaves the server unchecked.
-          return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
+        if (cached->keys.exact != keys.exact) {
+          return Reuse(request, cached->answer, cached->keys.exact_sizes == keys.exact_sizes);
         }
-        return Shared(Reuse(request, keys, {cached->answer, cached->keys}));
+        // Prediction and explanation are this request's. The schedule is simulated all the same: no
+        // schedule leaves the server unchecked.
+        assert(cached->is_explained);
+        return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
       },
       nullptr);
 }
@@ -80,7 +69,7 @@ AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, con
       [&]() -> AnswerPtr {
         SolveRequest plain = request;
         plain.options.report_rounding_loss = false;
-        return Shared(Reuse(plain, keys, {best, best_keys}));
+        return Reuse(plain, best, best_keys.exact_sizes == keys.exact_sizes);
       },
       nullptr);
 }

@@ -16,12 +16,13 @@ namespace stowage {
 
 // All are thread-safe.
 
-// `cached` as an answer to `request`; null: it does not fit there, or memory runs out.
+// `cached` as an answer to `request`; null: it does not fit there, or memory runs out. Requires:
+// cached->is_explained, as it is of all answers in memory.
 AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
                            const CachedAnswerPtr& cached);
 
 // The same for the best schedule so far of a solve that is under way. Without a rounding loss.
-// `best_keys` are those of the request that is being solved.
+// `best_keys` are those of the request that is being solved, whose own callers take `best` itself.
 AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
                          const CacheKeys& best_keys);
 
