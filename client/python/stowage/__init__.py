@@ -14,23 +14,13 @@ from stowage.answer import (
     Answer,
     ChainWarning,
     ComparedSchedule,
-    Explanation,
     ExportedPlan,
-    FirstSweep,
     Frontier,
     FrontierPoint,
-    Holding,
-    HoldingKind,
-    Idle,
-    Limit,
     Origin,
-    Outcome,
-    Peak,
-    Prediction,
     RoundingLoss,
     SolverDescription,
     Source,
-    StageFate,
 )
 from stowage.errors import (
     AbortedError,
@@ -55,7 +45,7 @@ from stowage.errors import (
 )
 from stowage.exports import Export, ExportTarget, export, export_targets
 from stowage.job import Component, Device, Fit, Job, Phase, Verdict
-from stowage.local import frontier, memory_range, simulate, solve, solvers
+from stowage.local import frontier, memory_range, solve, solvers
 from stowage.model import (
     Chain,
     GraphCosts,
@@ -68,7 +58,19 @@ from stowage.model import (
     SolveOptions,
     Stage,
 )
-from stowage.simulation import Simulation, TimelineEntry
+from stowage.outcome import (
+    Explanation,
+    FirstSweep,
+    Holding,
+    HoldingKind,
+    Idle,
+    Limit,
+    Outcome,
+    Peak,
+    Prediction,
+    StageFate,
+)
+from stowage.simulation import Simulation, TimelineEntry, simulate
 from stowage.version import __version__ as __version__
 
 if TYPE_CHECKING:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from stowage import native
 from stowage.answer import Answer, ComparedSchedule, ExportedPlan
+from stowage.calls import CALLS
 from stowage.errors import DeadlineError, InfeasibleError, invalid
-from stowage.local import CALLS, Memory, parse_bytes
+from stowage.local import Memory, parse_bytes
 from stowage.model import Chain, Platform
+from stowage.simulation import chain_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +121,7 @@ def solved_for(answer: Answer, chain: Chain | None) -> tuple[Chain, Platform]:
     Raises:
         InvalidRequestError: The answer does not have it.
     """
-    chain = chain or answer.chain
-    if chain is None:
-        raise invalid("chain", "is missing: an answer from JSON does not have it; pass it")
+    chain = chain_of(answer, chain)
     if answer.platform is None:
         raise invalid("answer.platform", "is missing: export needs the memory of an answer")
     return chain, answer.platform

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from stowage.answer import Answer
 from stowage.model import Chain, Platform, SolveOptions
-from stowage.serialization.codec import Int32, Message
+from stowage.serialization.codec import Int32
+from stowage.serialization.message import Message
 
 
 class Phase(enum.Enum):

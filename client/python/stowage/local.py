@@ -1,32 +1,21 @@
-"""Solves and simulates in this process, without a server, as `stowage solve --local` does.
+"""Solves in this process, without a server, as `stowage solve --local` does.
 
 The GIL is free while a solver runs. Ctrl-C ends a call within 100 ms, as does `cancel`.
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import numbers
-import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from stowage import native
 from stowage.answer import Answer, Frontier, SolverDescription
-from stowage.errors import (
-    CancelledError,
-    FieldViolation,
-    InfeasibleError,
-    InvalidRequestError,
-    invalid,
-)
-from stowage.model import Chain, Platform, Schedule, SolveOptions
-from stowage.serialization.codec import Message
-from stowage.simulation import Simulation
+from stowage.calls import CALLS, plain
+from stowage.errors import invalid
+from stowage.model import Chain, Platform, SolveOptions
 
 Memory = int | str
 """Bytes, "12GiB", "1.5GB", or "40%": of the range from the memory floor (0 %) to storing
@@ -34,44 +23,6 @@ everything (100 %).
 """
 
 _MAX_SECONDS = 1e6
-_MAX_EXIT_SECONDS = 3.0
-
-
-class _Calls:
-    """The calls in progress, which end before the interpreter does.
-
-    The threads of a call that a daemon thread has made would still work while the process destroys
-    what they use.
-    """
-
-    def __init__(self) -> None:
-        self._running: set[object] = set()
-        self._ended = False
-        atexit.register(self._end)
-        os.register_at_fork(after_in_child=self._running.clear)  # their threads are the parent's
-
-    @contextlib.contextmanager
-    def call(self, cancel: threading.Event | None) -> Iterator[Callable[[], bool]]:
-        """Of one call: yields what tells whether it is cancelled."""
-        call = object()
-        self._running.add(call)  # before it looks whether calls have ended: _end() may run between
-        try:
-            if self._ended:
-                raise CancelledError("the call was cancelled: Python exits")
-            yield lambda: self._ended or (cancel is not None and cancel.is_set())
-        finally:
-            self._running.discard(call)
-
-    def _end(self) -> None:
-        self._ended = True
-        # Takes 100 ms. A callback that blocks is in Python's own code, which may be left there.
-        end = time.monotonic() + _MAX_EXIT_SECONDS
-        while self._running and time.monotonic() < end:
-            with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C
-                time.sleep(0.001)
-
-
-CALLS = _Calls()
 
 
 def solve(
@@ -124,7 +75,7 @@ def solve(
         time_budget_seconds=0.0 if time_budget is None else time_budget,
     )
     request = {
-        **_plain(
+        **plain(
             chain=(chain, Chain),
             platform=(with_memory(chain, platform, memory), Platform),
             options=(options, SolveOptions),
@@ -185,7 +136,7 @@ def frontier(
         memory_slots=memory_slots, segments=segments, time_precision=time_precision
     )
     request = {
-        **_plain(
+        **plain(
             chain=(chain, Chain),
             platform=(platform or Platform(), Platform),
             options=(options, SolveOptions),
@@ -201,31 +152,6 @@ def frontier(
             "frontier", request, cancelled=cancelled, names={"memory_bytes": "budgets"}
         )
     return Frontier.from_dict(found)
-
-
-def simulate(
-    chain: Chain,
-    platform: Platform,
-    schedule: Schedule,
-    *,
-    cancel: threading.Event | None = None,
-) -> Simulation:
-    """Replays a schedule: whether it is valid and fits, what it costs, when each operation runs.
-
-    Args:
-        chain: What the schedule is for.
-        platform: The device and its limits; needs memory_bytes.
-        schedule: At most 1,000,000 operations.
-        cancel: Ends the call with CancelledError when it is set.
-    Raises:
-        InvalidRequestError: With every violated field, or with the first operation that is not
-            valid, as in "operations[12] BACKWARD 4: value 3 is not on device: it was dropped".
-    """
-    request = _plain(
-        chain=(chain, Chain), platform=(platform, Platform), schedule=(schedule, Schedule)
-    )
-    with CALLS.call(cancel) as cancelled:
-        return Simulation.from_dict(native.call("simulate", request, cancelled=cancelled))
 
 
 def solvers() -> tuple[SolverDescription, ...]:
@@ -246,24 +172,8 @@ def memory_range(chain: Chain) -> tuple[int, int]:
     Raises:
         InvalidRequestError: With every violated field of the chain.
     """
-    found = native.call("memory", _plain(chain=(chain, Chain)))
+    found = native.call("memory", plain(chain=(chain, Chain)))
     return int(found["floor_bytes"]), int(found["most_bytes"])
-
-
-def replay(answer: Answer, chain: Chain | None) -> tuple[Chain, Schedule, Simulation]:
-    """The schedule of an answer, and when its operations run on a chain; None: on its own.
-
-    Raises:
-        InfeasibleError: There is no schedule.
-        InvalidRequestError: There is no chain, or the schedule is not for it.
-    """
-    if answer.schedule is None or answer.platform is None:
-        text = "this answer is INFEASIBLE and holds no schedule"
-        raise InfeasibleError(text, answer.minimum_memory_bytes)
-    chain = chain or answer.chain
-    if chain is None:
-        raise invalid("chain", "is missing: an answer from JSON does not have it; pass it")
-    return chain, answer.schedule, simulate(chain, answer.platform, answer.schedule)
 
 
 def with_memory(chain: Chain, platform: Platform | None, memory: Memory | None) -> Platform:
@@ -284,7 +194,7 @@ def with_memory(chain: Chain, platform: Platform | None, memory: Memory | None) 
 def budget_bytes(chain: Chain, memory: Memory, field: str) -> int:
     """The bytes of a budget."""
     if isinstance(memory, str) and memory.strip().endswith("%"):
-        request = {**_plain(chain=(chain, Chain)), "budget": memory.strip()}
+        request = {**plain(chain=(chain, Chain)), "budget": memory.strip()}
         return int(native.call("memory", request, names={"budget": field})["budget_bytes"])
     return parse_bytes(memory, field)
 
@@ -312,22 +222,6 @@ def parse_bytes(size: Memory, field: str) -> int:
     if not 0 <= number < 1 << 62:
         raise invalid(field, f"is {number}; it must be from 0 to below 2^62 bytes")
     return number
-
-
-def _plain(**parts: tuple[object, type[Message]]) -> dict[str, Any]:
-    """The messages of a request, each with its class, as JSON. Raises with all that is wrong."""
-    plain: dict[str, Any] = {}
-    violations: list[FieldViolation] = []
-    for field, (message, wanted) in parts.items():
-        if not isinstance(message, wanted):
-            raise invalid(field, f"is a {type(message).__name__}, not a {wanted.__name__}")
-        try:
-            plain[field] = message.to_dict()
-        except InvalidRequestError as error:
-            violations += error.violations
-    if violations:
-        raise InvalidRequestError("; ".join(map(str, violations)), violations)
-    return plain
 
 
 def checked_timeout(timeout: float | None) -> float | None:

@@ -11,7 +11,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from stowage.serialization.codec import OMIT_EMPTY, Int32, Message, Struct
+from stowage.serialization.codec import OMIT_EMPTY, Int32, Struct
+from stowage.serialization.message import Message
 
 
 class OperationKind(enum.Enum):
@@ -249,17 +250,3 @@ class SolveOptions(Message):
     tight_bound: bool = False
     use_cache: bool | None = None
     time_budget_seconds: float = 0.0
-
-
-__all__ = [
-    "Chain",
-    "GraphCosts",
-    "Mode",
-    "Operation",
-    "OperationKind",
-    "Platform",
-    "SaveOption",
-    "Schedule",
-    "SolveOptions",
-    "Stage",
-]

@@ -219,6 +219,3 @@ class _Search:
 
     def _planned(self, answer: Answer, source: PlanSource) -> Planned:
         return Planned(answer=answer, source=source, notes=tuple(self._notes))
-
-
-__all__ = ["PlanSource", "Planned", "plan"]

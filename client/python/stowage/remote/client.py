@@ -29,7 +29,7 @@ from stowage.remote.events import Event, Improved, Queued, Repeated, Running
 from stowage.remote.failover import UNAVAILABLE, CallError, Failover, is_retryable, was_not_sent
 from stowage.request import ExecutionReport, FrontierRequest, SimulateRequest, SolveRequest
 from stowage.serialization import proto
-from stowage.serialization.codec import Message
+from stowage.serialization.message import Message
 from stowage.simulation import Simulation
 
 M = TypeVar("M", bound=Message)

@@ -1,4 +1,5 @@
-"""JSON of the package's classes: protobuf's mapping with snake_case names, as in proto/convert.
+"""How the fields of the package's classes are written: protobuf's mapping to JSON with snake_case
+names, as in proto/convert.
 
 A class is a message of the API: a frozen dataclass whose fields have the message's names. `spec_of`
 derives how each is written from its type: `int` is int64, `Int32` int32, `float` double, `X | None`
@@ -15,9 +16,12 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-from stowage.errors import FieldViolation, InvalidRequestError
+from stowage.errors import FieldViolation
+
+if TYPE_CHECKING:
+    from stowage.serialization.message import Message
 
 Int32 = Annotated[int, "int32"]
 """An int that is an int32 of the API."""
@@ -30,65 +34,6 @@ OMIT_EMPTY = {"omit_empty": True}
 
 Struct = Mapping[str, Any]
 """JSON of any content (google.protobuf.Struct)."""
-
-M = TypeVar("M", bound="Message")
-
-
-class Message:
-    """Base of the classes that mirror a message of the API."""
-
-    __slots__ = ()
-
-    root: ClassVar[str] = "message"
-    """What errors call it: "chain.stages[3].saved_bytes: …"."""
-
-    def to_json(self) -> str:
-        """As the command line prints it: indented, 64-bit integers as strings, and all fields
-        that have no presence. Ends with a newline.
-
-        Raises:
-            InvalidRequestError: A field has a value of another type.
-        """
-        from stowage.serialization.json_writer import write
-
-        return write(self)
-
-    @classmethod
-    def from_json(cls: type[M], text: str | bytes) -> M:
-        """Reads JSON: names as here or in lowerCamelCase, 64-bit integers as numbers or strings,
-        enumerators by name or number.
-
-        Raises:
-            InvalidRequestError: Names the field, as in "chain.stages[3].forward_secnds: unknown
-                field".
-        """
-        from stowage.serialization.json_reader import parse
-
-        return parse(cls, text)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain dicts, lists, numbers and strings; without fields that are None.
-        Numbers of other libraries, such as numpy's, count as numbers.
-
-        Raises:
-            InvalidRequestError: Fields have values of another type; names each.
-        """
-        violations: list[FieldViolation] = []
-        values = _plain(self, type(self).root, violations)
-        if violations:
-            raise InvalidRequestError("; ".join(map(str, violations)), violations)
-        return values
-
-    @classmethod
-    def from_dict(cls: type[M], values: Mapping[str, Any]) -> M:
-        """Reads what `to_dict` gives, or `json.loads`.
-
-        Raises:
-            InvalidRequestError: Names the field.
-        """
-        from stowage.serialization.json_reader import read
-
-        return read(cls, values, cls.root)
 
 
 class Kind(enum.Enum):
@@ -198,21 +143,22 @@ def _kind(hint: Any) -> tuple[Kind, type[Any]]:
     return Kind.MESSAGE, hint
 
 
-def _plain(message: Message, path: str, violations: list[FieldViolation]) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
+def plain(message: Message, path: str, violations: list[FieldViolation]) -> dict[str, Any]:
+    """The fields of `Message.to_dict`, below `path`. Adds what is wrong to `violations`."""
+    values: dict[str, Any] = {}
     for spec in spec_of(type(message)):
         value = getattr(message, spec.name)
         if value is None:
             continue
         if not spec.repeated:
-            plain[spec.name] = _plain_one(spec, value, path, None, violations)
+            values[spec.name] = _plain_one(spec, value, path, None, violations)
         elif isinstance(value, (list, tuple)):
-            plain[spec.name] = [
+            values[spec.name] = [
                 _plain_one(spec, one, path, i, violations) for i, one in enumerate(value)
             ]
         else:
             violations.append(FieldViolation(f"{path}.{spec.name}", f"{shown(value)} is no tuple"))
-    return plain
+    return values
 
 
 def _plain_one(
@@ -234,7 +180,7 @@ def _plain_one(
                 return number
     path = f"{parent}.{spec.name}" if index is None else f"{parent}.{spec.name}[{index}]"
     if kind is Kind.MESSAGE and isinstance(value, spec.type):
-        return _plain(value, path, violations)
+        return plain(value, path, violations)
     if kind is Kind.ENUM and isinstance(value, spec.type):
         return value.name
     if kind is Kind.STRING and isinstance(value, str) and not has_half_pair(value):

@@ -7,20 +7,16 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stowage import native
 from stowage.errors import InvalidRequestError, invalid
-from stowage.serialization.codec import (
-    FieldSpec,
-    Kind,
-    Message,
-    has_half_pair,
-    spec_of,
-    specs_by_name,
-)
+from stowage.serialization.codec import FieldSpec, Kind, has_half_pair, spec_of, specs_by_name
 
-M = TypeVar("M", bound=Message)
+if TYPE_CHECKING:
+    from stowage.serialization.message import Message
+
+M = TypeVar("M", bound="Message")
 
 _WHOLE = re.compile(r"-?[0-9]+")
 # What C's strtod reads; it also accepts "inf" and "nan" in any case.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stowage import native
 from stowage.errors import invalid
-from stowage.serialization.codec import FieldSpec, Kind, Message, spec_of
+from stowage.serialization.codec import FieldSpec, Kind, spec_of
+
+if TYPE_CHECKING:
+    from stowage.serialization.message import Message
 
 
 def write(message: Message) -> str:

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from stowage.errors import DataLossError, MissingExtraError
-from stowage.serialization.codec import FieldSpec, Kind, Message, spec_of
+from stowage.serialization.codec import FieldSpec, Kind, spec_of
+from stowage.serialization.json_reader import scalar
+from stowage.serialization.message import Message
 
 try:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -69,8 +71,6 @@ def from_message(message: Any, wanted: type[M]) -> M:
 
 
 def _fill(values: Message, message: Any, path: str) -> None:
-    from stowage.serialization.json_reader import scalar
-
     for spec in spec_of(type(values)):
         value = getattr(values, spec.name)
         at = f"{path}.{spec.name}"

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from stowage.answer import Answer, FirstSweep, StageFate
+from stowage.answer import Answer
 from stowage.errors import StowageError
 from stowage.model import Platform
 from stowage.native import format_bytes
+from stowage.outcome import FirstSweep, StageFate
 from stowage.torch.choosing.budget import MemoryUse
 from stowage.torch.choosing.route import Route
 from stowage.torch.distributed.wrapping import unwrapped

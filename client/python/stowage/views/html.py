@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import html
+from typing import TYPE_CHECKING
 
 from stowage import native
-from stowage.answer import Answer, Frontier, FrontierPoint, Outcome
+from stowage.outcome import Outcome
+
+if TYPE_CHECKING:
+    from stowage.answer import Answer, Frontier, FrontierPoint
 
 _MAX_NOTES = 5
 _CELL = 'style="text-align:left;padding:1px 12px 1px 0"'

@@ -6,11 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from stowage import native
-from stowage.answer import Answer, Frontier, Outcome
 from stowage.errors import MissingExtraError
-from stowage.local import replay
 from stowage.model import Chain, Operation, OperationKind, Schedule
-from stowage.simulation import TimelineEntry
+from stowage.outcome import Outcome
+from stowage.simulation import TimelineEntry, replay
 
 try:
     from matplotlib.figure import Figure
@@ -21,6 +20,8 @@ except ImportError as missing:
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from stowage.answer import Answer, Frontier
 
 Timeline = tuple[TimelineEntry, ...]
 

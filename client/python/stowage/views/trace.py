@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stowage.answer import Answer
 from stowage.model import Chain, Mode, Operation, OperationKind, Schedule
-from stowage.simulation import TimelineEntry
+from stowage.simulation import TimelineEntry, replay
+
+if TYPE_CHECKING:
+    from stowage.answer import Answer
 
 MEASURED, PREDICTED = 1, 2
 """Process numbers in the trace."""
@@ -24,8 +26,6 @@ _TRANSFERS = (OperationKind.OFFLOAD, OperationKind.RELEASE, OperationKind.PREFET
 
 def answer(answer: Answer, chain: Chain | None) -> str:
     """The predicted step of an answer; see Answer.trace."""
-    from stowage.local import replay
-
     chain, schedule, simulation = replay(answer, chain)
     return steps(chain, schedule, {PREDICTED: simulation.timeline})
 

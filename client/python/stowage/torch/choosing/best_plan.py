@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from stowage.answer import Answer, Outcome
-from stowage.local import simulate
+from stowage.answer import Answer
 from stowage.model import Chain, Operation, OperationKind, Platform, Schedule
+from stowage.outcome import Outcome
 from stowage.planner import Planned
+from stowage.simulation import simulate
 from stowage.torch.profiling.profiler import Profile
 
 # How many schedules are looked for at most whose figures may be too lean.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stowage.local import simulate
 from stowage.model import Chain, OperationKind, Platform, SaveOption, Schedule
+from stowage.simulation import simulate
 from stowage.torch.execution.program import Program, Step
 
 

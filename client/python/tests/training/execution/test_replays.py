@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import stowage
-from stowage.local import simulate
 from stowage.planner import Planned
+from stowage.simulation import simulate
 from stowage.torch.choosing.best_plan import best_plan
 from stowage.torch.execution.program import Program
 from stowage.torch.measuring.model_state import unchanged
