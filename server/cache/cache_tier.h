@@ -87,8 +87,8 @@ class AnswerSource {
 class AnswerTarget {
  public:
   virtual ~AnswerTarget() = default;
-  // Stores an answer for whose key there is none, of whatever owner, and which nobody is solving.
-  // False: there is one, perhaps a newer one, or there will be. Errors: UNAVAILABLE.
+  // Stores an answer for whose key there is none, of whatever owner, and no lease. False: there is
+  // one, perhaps a newer one, or there will be. Errors: UNAVAILABLE.
   virtual absl::StatusOr<bool> PutIfAbsent(CachedAnswerPtr cached) = 0;
 };
 
