@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpc/support/log.h"
 #include "server/net/descriptors.h"
@@ -45,6 +46,13 @@ sigset_t BlockSignals() {
 // By default it raises that limit to the largest block that was freed: solvers' tables then lie in
 // its arenas, several of which keep as much as all solves may take together.
 void MapLargeBlocks() { mallopt(M_MMAP_THRESHOLD, 1 << 20); }
+
+// Abseil as packaged has the checks of debug builds: at each lock that gRPC takes, a dozen in every
+// call, it looks for cycles in the order of locks, under one lock of the whole process. Before the
+// first lock, so that it begins no graph of them.
+void LeaveLockOrderUnchecked() {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
 
 // Returns freed memory to the system every few seconds: the C library would keep what large
 // requests took.
@@ -177,6 +185,7 @@ int Fail(absl::string_view message) {
 
 int Main(int argc, char** argv) {
   MapLargeBlocks();
+  LeaveLockOrderUnchecked();
   const sigset_t signals = BlockSignals();
   // Writing to a log whose reader has exited must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
