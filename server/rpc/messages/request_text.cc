@@ -39,6 +39,20 @@ const char* SkipNumber(Format::WireType type, const char* at, const char* end) {
   return bytes > 0 && end - at >= bytes ? at + bytes : nullptr;
 }
 
+// Returns where the field at `at` ends if it is a message or a string, and its tag and its length
+// have one byte each, as those of most stages have. Null: it is another, or ends behind `end`.
+inline const char* SkipShortMessage(const char* at, const char* end) {
+  constexpr uint8_t kTypeBits = 7;
+  constexpr uint8_t kMoreBytes = 0x80;
+  if (end - at < 2) return nullptr;
+  const auto tag = static_cast<uint8_t>(at[0]);
+  const auto length = static_cast<uint8_t>(at[1]);
+  if (((tag | length) & kMoreBytes) != 0 || tag <= kTypeBits) return nullptr;
+  if ((tag & kTypeBits) != Format::WIRETYPE_LENGTH_DELIMITED) return nullptr;
+  const ptrdiff_t bytes = ptrdiff_t{2} + length;
+  return bytes <= end - at ? at + bytes : nullptr;
+}
+
 // Calls `handle(number, whole, payload)` for each field of `message`; `payload` is the content of a
 // message or string, and the whole field where it is neither. False: the bytes are not a message,
 // or have groups, which none of ours has. Every cache hit reads all fields of its chain: Protobuf's
@@ -51,6 +65,11 @@ bool ForEachField(absl::string_view message, Handle handle) {
   };
   for (const char* at = message.data(); at != end;) {
     const char* const begin = at;
+    if (const char* const next = SkipShortMessage(at, end); next != nullptr) {
+      at = next;
+      handle(static_cast<uint8_t>(*begin) >> 3, between(begin, at), between(begin + 2, at));
+      continue;
+    }
     const char* payload = at;
     uint64_t tag = 0;
     at = ReadVarint(at, end, &tag);
@@ -97,16 +116,15 @@ class PartialCopy {
   size_t done_ = 0;  // bytes that have been copied or cut out
 };
 
-// Appends a field of bytes: its tag, its length, the bytes.
-void AppendField(int number, absl::string_view bytes, std::string* text) {
+// The tag and the length of a field of so many bytes.
+std::string HeadOf(int number, size_t bytes) {
   using Output = pb::io::CodedOutputStream;
   constexpr size_t kMaxVarintBytes = 5;
   std::array<uint8_t, 2 * kMaxVarintBytes> head;
   uint8_t* end = Output::WriteTagToArray(Format::MakeTag(number, Format::WIRETYPE_LENGTH_DELIMITED),
                                          head.data());
-  end = Output::WriteVarint32ToArray(static_cast<uint32_t>(bytes.size()), end);
-  text->append(reinterpret_cast<const char*>(head.data()), static_cast<size_t>(end - head.data()));
-  text->append(bytes.data(), bytes.size());
+  end = Output::WriteVarint32ToArray(static_cast<uint32_t>(bytes), end);
+  return {reinterpret_cast<const char*>(head.data()), static_cast<size_t>(end - head.data())};
 }
 
 }  // namespace
@@ -117,21 +135,25 @@ absl::string_view RequestText(absl::string_view request, std::string* storage) {
   storage->clear();
   PartialCopy text(request, storage);
   bool is_message = true;
-  std::string fields;
   is_message &=
       ForEachField(request, [&](int number, absl::string_view whole, absl::string_view payload) {
         if (number != v1::SolveRequest::kChainFieldNumber) return;
-        if (payload.size() == whole.size()) return;  // it is no message
-        fields.clear();
-        PartialCopy chain(payload, &fields);
+        const size_t head_bytes = whole.size() - payload.size();
+        if (head_bytes == 0) return;  // it is no message
+        PartialCopy chain(payload, storage);
+        size_t begin = 0;  // of the chain's fields in the text
         is_message &= ForEachField(
             payload, [&](int in_chain, absl::string_view provenance, absl::string_view) {
-              if (in_chain == v1::Chain::kProvenanceFieldNumber) chain.CutOut(provenance);
+              if (in_chain != v1::Chain::kProvenanceFieldNumber) return;
+              if (chain.is_whole()) {
+                text.CutOut(payload);  // what lies before it is copied, its head included
+                begin = storage->size();
+              }
+              chain.CutOut(provenance);
             });
         if (chain.is_whole()) return;
         chain.CopyRest();
-        text.CutOut(whole);
-        AppendField(number, fields, storage);
+        storage->replace(begin - head_bytes, head_bytes, HeadOf(number, storage->size() - begin));
       });
   if (!is_message) return "";
   if (text.is_whole()) return request;
