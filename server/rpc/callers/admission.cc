@@ -1,10 +1,12 @@
 #include "server/rpc/callers/admission.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "grpcpp/security/auth_context.h"
 #include "server/events/rejection.h"
@@ -61,7 +63,11 @@ std::string Admission::AddressOf(const std::string& peer,
 
 CountedCall Admission::Count(const std::string& peer, std::optional<size_t> request_bytes) const {
   if (options_.accounts == nullptr || !request_bytes.has_value()) return {};
-  return {options_.accounts->Of(PeerText(peer)), static_cast<int64_t>(*request_bytes)};
+  // Copies only what is encoded, as IPv6 addresses are.
+  std::shared_ptr<ConnectionAccount> account = absl::StrContains(peer, '%')
+                                                   ? options_.accounts->Of(PeerText(peer))
+                                                   : options_.accounts->Of(peer);
+  return {std::move(account), static_cast<int64_t>(*request_bytes)};
 }
 
 // A caller whose token is refused is its address, so that guesses are limited, too.

@@ -128,6 +128,10 @@ bool TrustedProxies::Contains(const IpAddress& address) const {
 // counts: the values are read from the end, up to the first address that is not trusted.
 std::string TrustedProxies::CallerOf(absl::string_view peer,
                                      const std::vector<absl::string_view>& forwarded_for) const {
+  // Without proxies the name of an IPv4 host is what gRPC has for it, and needs not be read.
+  if (absl::string_view host = peer; ranges_.empty() && absl::ConsumePrefix(&host, "ipv4:")) {
+    return std::string(host.substr(0, host.rfind(':')));
+  }
   absl::optional<IpAddress> caller = AddressOf(peer);
   bool is_proxy = caller.has_value() ? Contains(*caller) : unix_socket_;
   for (size_t value = forwarded_for.size(); value > 0 && is_proxy; --value) {

@@ -29,10 +29,10 @@ constexpr int64_t kTimesInMemory = 2;
 
 // Unique in this process, and among restarts as far as 32 random bits go.
 std::string NewId() {
-  static const uint32_t process = std::random_device{}();
+  static const auto* const process = new std::string(
+      absl::StrCat(absl::Hex(uint32_t{std::random_device{}()}, absl::kZeroPad8), "-"));
   static std::atomic<uint64_t> next{1};
-  return absl::StrCat(absl::Hex(process, absl::kZeroPad8), "-",
-                      next.fetch_add(1, std::memory_order_relaxed));
+  return absl::StrCat(*process, next.fetch_add(1, std::memory_order_relaxed));
 }
 
 // The caller's id ties its logs to the server's; it is cut, since it is logged.
@@ -71,7 +71,7 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
       deadline_(context.deadline()) {
   record_.method = method;
   record_.id = IdOf(context);
-  record_.peer = admitted_.peer;
+  record_.peer = std::move(admitted_.peer);  // which admission has no more use for
   record_.client = admitted_.client;
   const absl::string_view header = TraceParentOf(context);
   const std::optional<TraceParent> parent = ParseTraceParent(header);

@@ -143,7 +143,7 @@ class CallState {
   const RequestLimits limits_;
   const std::string& version_;
   CallTracer* const tracer_;
-  const AdmittedCaller admitted_;
+  AdmittedCaller admitted_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::time_point deadline_;
   std::stop_source stop_;

@@ -37,10 +37,10 @@ absl::Status UnsentBytes::Take(int64_t bytes, const std::string& client) {
   Totals& totals = AllTotals();
   MutexLock lock(totals.mutex);
   if (totals.all + bytes > max_of_all) return TooMuchWaits(max_of_all);
-  const auto of_client = totals.of_clients.find(client);
-  const int64_t waiting = of_client != totals.of_clients.end() ? of_client->second : 0;
-  if (waiting + bytes > kMaxOfClient) return TooMuchWaits(kMaxOfClient);
-  totals.of_clients[client] = waiting + bytes;
+  if (bytes > kMaxOfClient) return TooMuchWaits(kMaxOfClient);
+  int64_t& of_client = totals.of_clients[client];  // a new one is not left at 0
+  if (of_client + bytes > kMaxOfClient) return TooMuchWaits(kMaxOfClient);
+  of_client += bytes;
   totals.all += bytes;
   client_ = client;
   bytes_ += bytes;
