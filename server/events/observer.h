@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,8 +38,9 @@ struct CallRecord {
   absl::Status status;
   double seconds = 0;  // from the request's arrival to the answer
   int stages = 0;
-  std::string solver;                  // requested
-  std::optional<AnswerRecord> answer;  // of Solve, SolveStream and Frontier, when OK
+  std::string solver;  // requested
+  // Of Solve, SolveStream and Frontier, when OK; else null. Shared with the cache that has it.
+  std::shared_ptr<const AnswerRecord> answer;
 };
 
 // A call of the operators' service that has ended.

@@ -31,7 +31,7 @@ int64_t CallsOf(const std::string& client,
 void ClientMetrics::Add(const CallRecord& record, Totals* totals) {
   ++totals->calls;
   if (IsRefused(record.status)) ++totals->refused;
-  if (record.answer.has_value() && record.answer->origin.source == Origin::Source::kSolved) {
+  if (record.answer != nullptr && record.answer->origin.source == Origin::Source::kSolved) {
     totals->solve_seconds += record.answer->origin.solve_seconds;
   }
 }

@@ -233,10 +233,10 @@ bool LogObserver::MayWrite(const std::string& client) {
 
 // One line a call; a second one where the simulator refused a schedule, whatever the level.
 void LogObserver::CallEnded(const CallRecord& record) {
-  const std::optional<AnswerRecord>& answer = record.answer;
+  const AnswerRecord* const answer = record.answer.get();
   // Cache hits are too many for the log of a production server.
-  const bool is_hit = answer.has_value() && answer->origin.source == Origin::Source::kMemoryCache;
-  const bool has_bug = answer.has_value() && !answer->rejected.empty();
+  const bool is_hit = answer != nullptr && answer->origin.source == Origin::Source::kMemoryCache;
+  const bool has_bug = answer != nullptr && !answer->rejected.empty();
   const LogLevel level = is_hit && !IsSampled() ? LogLevel::kDebug : LogLevel::kInfo;
   if (!Logger().should_log(SpdlogLevel(level)) && !has_bug) return;
   if (!has_bug && !MayWrite(record.client)) return;
@@ -249,12 +249,12 @@ void LogObserver::CallEnded(const CallRecord& record) {
   if (!record.trace.empty()) fields.emplace_back("trace", record.trace);
   if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
-  if (answer.has_value()) {
+  if (answer != nullptr) {
     fields.emplace_back("origin", answer->solver);
     fields.emplace_back("source", std::string(SourceName(answer->origin.source)));
     fields.emplace_back("fingerprint", answer->origin.fingerprint);
   }
-  if (answer.has_value() && record.method != "Frontier") {  // which has no one outcome
+  if (answer != nullptr && record.method != "Frontier") {  // which has no one outcome
     fields.emplace_back("outcome", std::string(OutcomeName(answer->outcome)));
     fields.emplace_back("queue_seconds", Seconds(answer->origin.queue_seconds));
     fields.emplace_back("solve_seconds", Seconds(answer->origin.solve_seconds));

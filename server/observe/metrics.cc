@@ -166,8 +166,10 @@ struct Metrics::Families {
 };
 
 struct Metrics::Method {
-  Method(const std::string& name, Families& families)
-      : labels(Families::LabelsOf(name)),
+  Method(const std::string& its_name, Families& families)
+      : name(its_name),
+        is_frontier(name == "Frontier"),
+        labels(Families::LabelsOf(name)),
         started(families.started.Add(labels)),
         handling(families.handling.Add(labels, Seconds())),
         ok(families.handled.Add(With(absl::StatusCode::kOk))) {}
@@ -178,18 +180,29 @@ struct Metrics::Method {
     return with;
   }
 
+  const std::string name;
+  const bool is_frontier;
   const Labels labels;
   Counter& started;
   Histogram& handling;
   Counter& ok;
+  std::unique_ptr<Method> next = {};  // in the list of all; immutable once this one is in it
 };
 
-// Series are never removed, so that the reference stays valid without the lock.
+Metrics::Method* Metrics::Find(const std::string& name) const {
+  Method* method = methods_.load(std::memory_order_acquire);
+  while (method != nullptr && method->name != name) method = method->next.get();
+  return method;
+}
+
 Metrics::Method& Metrics::Of(const std::string& name) {
+  if (Method* const method = Find(name); method != nullptr) return *method;
   MutexLock lock(mutex_);
-  std::unique_ptr<Method>& method = methods_[name];
-  if (method == nullptr) method = std::make_unique<Method>(name, *families_);
-  return *method;
+  if (Method* const method = Find(name); method != nullptr) return *method;
+  auto method = std::make_unique<Method>(name, *families_);
+  method->next.reset(methods_.load(std::memory_order_relaxed));
+  methods_.store(method.get(), std::memory_order_release);
+  return *method.release();
 }
 
 Metrics::Metrics(const std::string& version)
@@ -229,7 +242,7 @@ Metrics::Metrics(const std::string& version)
   }
 }
 
-Metrics::~Metrics() = default;
+Metrics::~Metrics() { delete methods_.load(); }
 
 void Metrics::CallBegan(const std::string& method) { Of(method).started.Increment(); }
 
@@ -246,8 +259,8 @@ void Metrics::CallEnded(const CallRecord& record) {
   } else {
     families.handled.Add(method.With(record.status.code())).Increment();
   }
-  const bool has_answer = record.answer.has_value();
-  const bool is_frontier = record.method == "Frontier";
+  const bool has_answer = record.answer != nullptr;
+  const bool is_frontier = method.is_frontier;
   if (record.status.ok() && has_answer && !is_frontier &&
       record.answer->origin.source == Origin::Source::kMemoryCache) {
     families.hit_seconds.Observe(record.seconds);

@@ -3,8 +3,8 @@
 #ifndef STOWAGE_SERVER_OBSERVE_METRICS_H_
 #define STOWAGE_SERVER_OBSERVE_METRICS_H_
 
+#include <atomic>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,6 +60,7 @@ class Metrics final : public Observer, public ConnectionObserver {
  private:
   struct Families;
   struct Method;
+  Method* Find(const std::string& name) const;  // null: it has not been called yet
   Method& Of(const std::string& name);
 
   const std::string version_;
@@ -67,10 +68,11 @@ class Metrics final : public Observer, public ConnectionObserver {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const std::unique_ptr<Families> families_;
   mutable ClientMetrics clients_;
-  // The series of each method, created at its first call: looking them up by their labels at every
-  // call would take longer than everything else that a cache hit costs here.
+  // A list of the series of each method, created at its first call: looking them up by their labels
+  // at every call would take longer than everything else that a cache hit costs here. It is read
+  // without the lock, which is held where one is put in front; they are removed by the destructor.
   Mutex mutex_;
-  std::map<std::string, std::unique_ptr<Method>> methods_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<Method*> methods_{nullptr};
 };
 
 }  // namespace stowage

@@ -74,7 +74,7 @@ void FillCall(const TracedCall& call, const TwoClocks& now, otlp::Span* span) {
   AddText("stowage.client", record.client, attributes);
   if (record.stages > 0) AddInteger("stowage.stages", record.stages, attributes);
   AddText("stowage.solver", record.solver, attributes);
-  if (record.answer.has_value()) {
+  if (record.answer != nullptr) {
     AddText("stowage.origin", std::string(SourceName(record.answer->origin.source)), attributes);
   }
   if (IsServersError(record.status.code())) {

@@ -293,7 +293,7 @@ CallRecord Answered(Origin::Source source, double seconds) {
   call.client = "trainer";
   call.seconds = seconds;
   call.solver = "auto";
-  call.answer = answer;
+  call.answer = std::make_shared<const AnswerRecord>(answer);
   return call;
 }
 

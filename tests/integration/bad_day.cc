@@ -1,6 +1,7 @@
 // Prints what a server's /metrics would say of things that a test cannot bring about, by the
 // server's own code: every status code, schedules that the simulator refused, a certificate.
 #include <cstdio>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "server/observe/metrics.h"
@@ -11,7 +12,9 @@ int main() {
     stowage::CallRecord record;
     record.method = "Solve";
     record.status = absl::Status(static_cast<absl::StatusCode>(code), "");
-    record.answer.emplace().rejected = {"pofo"};
+    stowage::AnswerRecord answer;
+    answer.rejected = {"pofo"};
+    record.answer = std::make_shared<const stowage::AnswerRecord>(answer);
     metrics.CallEnded(record);
   }
   stowage::Gauges gauges;

@@ -17,7 +17,7 @@ bool EndFromCache(absl::string_view text, const Engine& engine, AnswerCache& cac
   CallRecord& record = call->record();
   record.stages = cached->stages;
   record.solver = cached->solver;
-  record.answer = cached->answer;
+  record.answer = {cached, &cached->answer};
   const grpc::Slice slice = SliceOf(cached, cached->response);
   call->EndWith(grpc::ByteBuffer(&slice, 1));
   return true;

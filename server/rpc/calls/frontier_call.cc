@@ -1,5 +1,6 @@
 #include "server/rpc/calls/frontier_call.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -38,7 +39,7 @@ void EndWithResult(FrontierResult result, const std::string& text, AnswerCache& 
   v1::FrontierResponse response;
   const absl::Status status = WithMemory([&] {
     response = ToMessage(result);
-    call->record().answer = RecordOf(result);
+    call->record().answer = std::make_shared<const AnswerRecord>(RecordOf(result));
     if (text.empty()) return;
     // As those get it who ask again.
     result.origin = {.source = Origin::Source::kMemoryCache,

@@ -107,7 +107,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     const absl::Status filled = WithMemory([&] {
       response = google::protobuf::Arena::CreateMessage<v1::SolveResponse>(&arena);
       FillResponse(*result, calls_->request().own, response);
-      call_->record().answer = RecordOf(*result);
+      call_->record().answer = std::make_shared<const AnswerRecord>(RecordOf(*result));
       // Of memory cache hits only: a request that came twice is likely to come again with the same
       // text, and one that came once would only evict others.
       if (IsWorthCaching(*result)) {
@@ -146,7 +146,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     if (!response.ok()) return call_->End(response.status());
     grpc::ByteBuffer bytes;
     const absl::Status made = WithMemory([&] {
-      call_->record().answer = RecordOf(result);
+      call_->record().answer = std::make_shared<const AnswerRecord>(RecordOf(result));
       v1::Origin origin;
       Fill(result.answer->solver, result.origin, &origin);
       bytes = (*response)->With(origin);
@@ -247,7 +247,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     v1::SolveEvent event;
     const absl::Status filled = WithMemory([&] {
       FillResponse(*result, own_, event.mutable_answer());
-      state_.record().answer = RecordOf(*result);
+      state_.record().answer = std::make_shared<const AnswerRecord>(RecordOf(*result));
     });
     const grpc::Status end = state_.End(filled, event.ByteSizeLong());
     EndWith(end, end.ok() ? std::optional(std::move(event)) : std::nullopt);

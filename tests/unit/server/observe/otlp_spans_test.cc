@@ -54,7 +54,9 @@ TracedCall SomeCall() {
   call.record.client = "alice";
   call.record.stages = 21;
   call.record.solver = "rotor";
-  call.record.answer.emplace().origin.source = Origin::Source::kCoalesced;
+  AnswerRecord answer;
+  answer.origin.source = Origin::Source::kCoalesced;
+  call.record.answer = std::make_shared<const AnswerRecord>(answer);
   call.ids = {.trace = kTraceOfCall, .parent = kSpanOfCaller};
   call.span_id = 0x0102030405060708;
   call.begin = Now().steady - milliseconds(20);

@@ -57,10 +57,11 @@ class Windows : public testing::Test {
     CallRecord call;
     call.method = "Solve";
     call.client = "trainer";
-    call.answer.emplace();
-    call.answer->origin.source = source;
-    call.answer->origin.queue_seconds = 0.75;
-    call.answer->origin.solve_seconds = 2;
+    AnswerRecord answer;
+    answer.origin.source = source;
+    answer.origin.queue_seconds = 0.75;
+    answer.origin.solve_seconds = 2;
+    call.answer = std::make_shared<const AnswerRecord>(answer);
     metrics_.CallBegan("Solve");
     metrics_.CallEnded(call);
   }
