@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, TypeVar
 
 from stowage.answer import Answer, Frontier, SolverDescription
@@ -23,8 +21,9 @@ from stowage.exports import Export, export_of, layers_text, solved_for
 from stowage.job import AdmitRequest, AdmitResponse, Device, Job, Verdict
 from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, with_memory
 from stowage.model import Chain, Platform, Schedule, SolveOptions
-from stowage.remote.connection import CONNECT_SECONDS, Connection, remedy
-from stowage.remote.credentials import Credentials, PathLike, read_credentials
+from stowage.remote.connection import remedy
+from stowage.remote.connections import Connections, addresses
+from stowage.remote.credentials import PathLike, read_credentials
 from stowage.remote.events import Event, Improved, Queued, Repeated, Running
 from stowage.remote.failover import UNAVAILABLE, CallError, Failover, is_retryable, was_not_sent
 from stowage.request import ExecutionReport, FrontierRequest, SimulateRequest, SolveRequest
@@ -78,17 +77,12 @@ class Client:
         self._timeout = checked_timeout(timeout)
         self._credentials = read_credentials(tls_ca, tls_cert, tls_key, token, token_file, tls)
         self._failover = Failover(self.servers, checked_patience(patience))
-        self._connections = _Connections(self.servers, self._credentials, self._timeout)
+        self._connections = Connections(self.servers, self._credentials, self._timeout)
 
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -332,59 +326,6 @@ class Client:
 
     def _limit(self, timeout: float | None) -> float | None:
         return self._timeout if timeout is None else checked_timeout(timeout)
-
-
-class _Connections:
-    """One to each server, made when it is first needed."""
-
-    def __init__(
-        self, servers: Sequence[str], credentials: Credentials, timeout: float | None
-    ) -> None:
-        self._servers = servers
-        self._credentials = credentials
-        self._connect_seconds = _connect_seconds(len(servers), timeout)
-        self._lock = threading.Lock()
-        self._made: dict[int, Connection] = {}
-        self._closed = False
-
-    def __getitem__(self, server: int) -> Connection:
-        with self._lock:
-            if self._closed:
-                raise StowageError("this client is closed; make another one")
-            if server not in self._made:
-                self._made[server] = Connection(
-                    self._servers[server], self._credentials, self._connect_seconds
-                )
-            return self._made[server]
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            made, self._made = self._made, {}
-        for connection in made.values():
-            connection.close()
-
-
-def addresses(servers: str | Sequence[str]) -> tuple[str, ...]:
-    """Each address of "one:50051,two:50051" or of a sequence."""
-    parts = servers.split(",") if isinstance(servers, str) else servers
-    if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
-        raise invalid("servers", f"is {servers!r}, not an address or a list of them")
-    names = tuple(part.strip() for part in parts)
-    if not names or not all(names):
-        raise invalid("servers", 'is empty; give an address, as in "127.0.0.1:50051"')
-    for name in names:
-        port = name.rpartition(":")[2]
-        if not name.startswith("unix:") and not (port.isdecimal() and 0 < int(port) < 65536):
-            raise invalid("servers", f"{name!r} is not host:port or unix:PATH")
-    return names
-
-
-def _connect_seconds(servers: int, timeout: float | None) -> float:
-    """A server that does not even refuse a connection leaves time for the others."""
-    if servers == 1:
-        return CONNECT_SECONDS
-    return 2.0 if timeout is None else min(2.0, timeout / (servers + 1))
 
 
 def _solve_request(
