@@ -16,6 +16,7 @@ from stowage.answer import Answer, Frontier, SolverDescription
 from stowage.calls import CALLS, plain
 from stowage.errors import invalid
 from stowage.model import Chain, Platform, SolveOptions
+from stowage.request import SolveRequest
 
 Memory = int | str
 """Bytes, "12GiB", "1.5GB", or "40%": of the range from the memory floor (0 %) to storing
@@ -120,13 +121,8 @@ def frontier(
         points: The number of budgets, 2 to 1000, from the least memory with which the solver has a
             schedule to what storing everything takes.
         budgets: Or these, in any order.
-        solver: As in `solve`, as the arguments that follow.
-        memory_slots: As in `solve`.
-        segments: As in `solve`.
-        time_precision: As in `solve`.
         timeout: Seconds after which the call fails.
-        working_memory: As in `solve`.
-        cancel: As in `solve`.
+        solver, memory_slots, segments, time_precision, working_memory, cancel: As in `solve`.
     Raises:
         InvalidRequestError: With every violated field.
         SolveMemoryError: As in `solve`.
@@ -189,6 +185,18 @@ def with_memory(chain: Chain, platform: Platform | None, memory: Memory | None) 
             )
         return platform
     return replace(platform, memory_bytes=budget_bytes(chain, memory, "memory"))
+
+
+def solve_request(
+    chain: Chain,
+    platform: Platform | None,
+    memory: Memory | None,
+    solver: str,
+    options: SolveOptions | None,
+) -> SolveRequest:
+    """The request for the platform with a budget; see `with_memory`."""
+    with_budget = with_memory(chain, platform, memory)
+    return SolveRequest(chain=chain, platform=with_budget, solver=solver, options=options)
 
 
 def budget_bytes(chain: Chain, memory: Memory, field: str) -> int:

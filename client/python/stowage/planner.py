@@ -38,16 +38,6 @@ class Planned:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Local:
-    """What a solve in this process takes besides the request."""
-
-    working_memory: local.Memory
-    progress: Callable[[str, float], object] | None
-    improved: Callable[[Answer], object] | None
-    cancel: threading.Event | None
-
-
 def plan(
     chain: Chain,
     platform: Platform | None = None,
@@ -82,27 +72,15 @@ def plan(
         patience: Seconds for the servers, all attempts together.
         solver: A name from `solvers()`.
         options: None: the defaults.
-        tls: As in `Client`, as the arguments that follow.
-        tls_ca: As in `Client`.
-        tls_cert: As in `Client`.
-        tls_key: As in `Client`.
-        token: As in `Client`.
-        token_file: As in `Client`.
-        working_memory: Of the solve in this process, as in `stowage.solve`, as what follows.
-        progress: As in `stowage.solve`.
-        improved: As in `stowage.solve`.
-        cancel: As in `stowage.solve`.
+        tls, tls_ca, tls_cert, tls_key, token, token_file: As in `Client`.
+        working_memory, progress, improved, cancel: Of the solve in this process, as in
+            `stowage.solve`.
     Raises:
         InvalidRequestError: With every violated field, from the first source that finds any.
         StowageError: Of the solve in this process, after what the other sources said.
     """
     limit = local.checked_patience(patience)
-    request = SolveRequest(
-        chain=chain,
-        platform=local.with_memory(chain, platform, memory),
-        solver=solver,
-        options=options,
-    )
+    request = local.solve_request(chain, platform, memory, solver, options)
 
     def connect() -> Client:
         from stowage.remote.client import Client
@@ -119,10 +97,24 @@ def plan(
             patience=limit,
         )
 
-    solving = _Local(
-        working_memory=working_memory, progress=progress, improved=improved, cancel=cancel
-    )
-    return _Search(request, connect if server else None, plan_cache, solving).run()
+    def solve_here() -> Answer:
+        given = options or SolveOptions()
+        return local.solve(
+            chain,
+            request.platform,
+            solver=solver,
+            memory_slots=given.memory_slots,
+            segments=given.segments,
+            time_precision=given.time_precision or 0.0,
+            report_rounding_loss=given.report_rounding_loss,
+            time_budget=given.time_budget_seconds or None,
+            working_memory=working_memory,
+            progress=progress,
+            improved=improved,
+            cancel=cancel,
+        )
+
+    return _Search(request, connect if server else None, solve_here, plan_cache).run()
 
 
 class _Search:
@@ -135,13 +127,13 @@ class _Search:
         self,
         request: SolveRequest,
         connect: Callable[[], Client] | None,
+        solve_here: Callable[[], Answer],
         plan_cache: str | os.PathLike[str] | None,
-        solving: _Local,
     ) -> None:
         self._request = request
         self._connect = connect
+        self._solve_here = solve_here
         self._plan_cache = plan_cache
-        self._solving = solving
         self._notes: list[str] = []
 
     def run(self) -> Planned:
@@ -182,24 +174,8 @@ class _Search:
             return None
 
     def _local(self) -> Answer:
-        request, solving = self._request, self._solving
-        options = request.options or SolveOptions()
-        assert request.chain is not None
         try:
-            return local.solve(
-                request.chain,
-                request.platform,
-                solver=request.solver,
-                memory_slots=options.memory_slots,
-                segments=options.segments,
-                time_precision=options.time_precision or 0.0,
-                report_rounding_loss=options.report_rounding_loss,
-                time_budget=options.time_budget_seconds or None,
-                working_memory=solving.working_memory,
-                progress=solving.progress,
-                improved=solving.improved,
-                cancel=solving.cancel,
-            )
+            return self._solve_here()
         except InvalidRequestError:
             raise
         except StowageError as error:

@@ -19,7 +19,7 @@ from stowage.errors import (
 )
 from stowage.exports import Export, export_of, layers_text, solved_for
 from stowage.job import AdmitRequest, AdmitResponse, Device, Job, Verdict
-from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, with_memory
+from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, solve_request
 from stowage.model import Chain, Platform, Schedule, SolveOptions
 from stowage.remote.connection import remedy
 from stowage.remote.connections import Connections, addresses
@@ -109,7 +109,7 @@ class Client:
             options: None: the server's defaults.
             timeout: Seconds; None: the client's.
         """
-        request = _solve_request(chain, platform, memory, solver, options)
+        request = solve_request(chain, platform, memory, solver, options)
         answer = self._ask("Solve", request, Answer, "SolveResponse", timeout)
         return replace(answer, chain=chain)
 
@@ -127,8 +127,8 @@ class Client:
 
         Closing the iterator, or breaking out of the loop, ends the solve.
         """
-        request = _message(_solve_request(chain, platform, memory, solver, options), "SolveRequest")
-        return self._events(request, chain, self._limit(timeout))
+        request = solve_request(chain, platform, memory, solver, options)
+        return self._events(_message(request, "SolveRequest"), chain, self._limit(timeout))
 
     def export(
         self,
@@ -326,21 +326,6 @@ class Client:
 
     def _limit(self, timeout: float | None) -> float | None:
         return self._timeout if timeout is None else checked_timeout(timeout)
-
-
-def _solve_request(
-    chain: Chain,
-    platform: Platform | None,
-    memory: Memory | None,
-    solver: str,
-    options: SolveOptions | None,
-) -> SolveRequest:
-    return SolveRequest(
-        chain=chain,
-        platform=with_memory(chain, platform, memory),
-        solver=solver,
-        options=options,
-    )
 
 
 def _message(request: Message, name: str) -> Any:
