@@ -79,24 +79,13 @@ if TYPE_CHECKING:
     from stowage.remote.events import Improved, Queued, Repeated, Running
     from stowage.torch import fit, report, unfit
 
-# What is imported on first use, from modules that need an extra or PyTorch.
+# What is imported on first use, by module: these need an extra or PyTorch.
 _LAZY = {
-    "Client": "stowage.remote.client",
-    "Queued": "stowage.remote.events",
-    "Running": "stowage.remote.events",
-    "Improved": "stowage.remote.events",
-    "Repeated": "stowage.remote.events",
-    "PlanSource": "stowage.planner",
-    "Planned": "stowage.planner",
-    "plan": "stowage.planner",
-    "Calibration": "stowage.estimates",
-    "estimate": "stowage.estimates",
-    "Estimate": "stowage.estimates",
-    "gpus": "stowage.estimates",
-    "largest_batch": "stowage.estimates",
-    "fit": "stowage.torch",
-    "report": "stowage.torch",
-    "unfit": "stowage.torch",
+    "stowage.estimates": ("Calibration", "Estimate", "estimate", "gpus", "largest_batch"),
+    "stowage.planner": ("PlanSource", "Planned", "plan"),
+    "stowage.remote.client": ("Client",),
+    "stowage.remote.events": ("Improved", "Queued", "Repeated", "Running"),
+    "stowage.torch": ("fit", "report", "unfit"),
 }
 
 __all__ = [
@@ -181,7 +170,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    module = _LAZY.get(name)
+    module = next((module for module, names in _LAZY.items() if name in names), None)
     if module is None:
         raise AttributeError(f"module 'stowage' has no attribute {name!r}")
     value: object = getattr(importlib.import_module(module), name)

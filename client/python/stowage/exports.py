@@ -134,13 +134,6 @@ def layers_text(layers: tuple[int, int] | str | None) -> str:
     return f"{layers[0]}:{layers[1]}"
 
 
-def no_plan(target: str, platform: Platform, least: int | None) -> InfeasibleError:
-    """The error where a framework can express nothing that fits."""
-    budget = native.format_bytes(platform.memory_bytes or 0)
-    enough = "" if least is None else f"; {least} bytes are enough"
-    return InfeasibleError(f"{target} can express no plan within {budget}{enough}", least)
-
-
 def export_of(answer: Answer, target: str) -> Export:
     """The export of a server's answer that has one.
 
@@ -168,5 +161,7 @@ def _export_of(
     if found.plan is None and found.time_ran_out:
         raise DeadlineError(f"no plan of {target} was found in time; allow more of it")
     if found.plan is None:
-        raise no_plan(target, platform, found.minimum_memory_bytes)
+        least, budget = found.minimum_memory_bytes, native.format_bytes(platform.memory_bytes or 0)
+        enough = "" if least is None else f"; {least} bytes are enough"
+        raise InfeasibleError(f"{target} can express no plan within {budget}{enough}", least)
     return Export(text=found.text, exported=found.plan, usual=found.usual, full=full)

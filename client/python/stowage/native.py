@@ -24,49 +24,30 @@ class _Call(ctypes.c_void_p):
 
     def free(self) -> None:
         handle, self.value = self.value, None
-        _library.stowage_free(handle)
+        _free(handle)
 
     __del__ = free
 
 
 _library = ctypes.CDLL(str(pathlib.Path(__file__).with_name("libstowage.so")))
-_library.stowage_next.argtypes = [ctypes.c_void_p, ctypes.c_int]
-_library.stowage_next.restype = ctypes.c_char_p
-_library.stowage_cancel.argtypes = [ctypes.c_void_p]
-_library.stowage_cancel.restype = None
-_library.stowage_free.argtypes = [ctypes.c_void_p]
-_library.stowage_free.restype = None
-_library.stowage_check_json.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
-_library.stowage_check_json.restype = _Call
-_library.stowage_has_ended.argtypes = [ctypes.c_void_p]
-_library.stowage_fnv1a.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-_library.stowage_fnv1a.restype = ctypes.c_uint64
 
 
-def _function(name: str) -> Any:
+def _function(name: str, result: Any, *arguments: Any) -> Any:
     function = getattr(_library, f"stowage_{name}")
-    function.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    function.restype = _Call
+    function.restype, function.argtypes = result, arguments
     return function
 
 
-_FUNCTIONS = {
-    name: _function(name)
-    for name in (
-        "solve",
-        "frontier",
-        "simulate",
-        "export",
-        "reuse",
-        "ways",
-        "memory",
-        "units",
-        "catalog",
-    )
-}
-
-
-_print_json = _function("print_json")
+_TEXT = (ctypes.c_char_p, ctypes.c_size_t)
+_next = _function("next", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int)
+_cancel = _function("cancel", None, ctypes.c_void_p)
+_free = _function("free", None, ctypes.c_void_p)
+_has_ended = _function("has_ended", ctypes.c_int, ctypes.c_void_p)
+_check_json = _function("check_json", _Call, ctypes.c_char_p, *_TEXT)
+_print_json = _function("print_json", _Call, *_TEXT)
+_fnv1a = _function("fnv1a", ctypes.c_uint64, *_TEXT)
+_CALLS = ("solve", "frontier", "simulate", "export", "reuse", "ways", "memory", "units", "catalog")
+_FUNCTIONS = {name: _function(name, _Call, *_TEXT) for name in _CALLS}
 
 
 def call(
@@ -97,7 +78,7 @@ def call(
 def check_json(root: str, text: bytes) -> None:
     """Raises InvalidRequestError where a text, which the error calls `root`, is no JSON object that
     Stowage reads: it names the field, and line and column."""
-    _result(_library.stowage_check_json(root.encode(), text, len(text)), None, {}, {})
+    _result(_check_json(root.encode(), text, len(text)), None, {}, {})
 
 
 def print_json(values: Mapping[str, Any]) -> str:
@@ -117,12 +98,12 @@ def _result(
     try:
         is_cancelled = False
         while True:
-            event = _library.stowage_next(call, _POLL_MILLISECONDS)
+            event = _next(call, _POLL_MILLISECONDS)
             if not is_cancelled and cancelled is not None and cancelled():
                 is_cancelled = True
-                _library.stowage_cancel(call)
+                _cancel(call)
             if event is None:
-                if _library.stowage_has_ended(call):  # without memory for its last event
+                if _has_ended(call):  # without memory for its last event
                     raise MemoryError("the library of Stowage has too little memory to answer")
                 continue
             ((kind, value),) = json.loads(event).items()
@@ -159,7 +140,7 @@ def format_seconds(seconds: float) -> str:
 
 def fnv1a(content: bytes) -> int:
     """The 64-bit hash."""
-    return int(_library.stowage_fnv1a(content, len(content)))
+    return int(_fnv1a(content, len(content)))
 
 
 def _encoded(request: Mapping[str, Any]) -> bytes:

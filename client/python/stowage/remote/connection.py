@@ -11,7 +11,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from stowage.errors import FieldViolation, MissingExtraError
@@ -62,11 +62,7 @@ class Connection:
         Raises:
             CallError: The call failed.
         """
-        stub = self._channel.unary_unary(
-            _SERVICE + method,
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=response.FromString,
-        )
+        stub = _stub(self._channel.unary_unary, method, request, response)
         call = stub.future(request, timeout=timeout, metadata=self._metadata(method, request))
         try:
             return call.result()
@@ -83,11 +79,7 @@ class Connection:
         Raises:
             CallError: The call failed.
         """
-        stub = self._channel.unary_stream(
-            _SERVICE + method,
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=response.FromString,
-        )
+        stub = _stub(self._channel.unary_stream, method, request, response)
         call = stub(request, timeout=timeout, metadata=self._metadata(method, request))
         try:
             yield from call
@@ -166,6 +158,14 @@ class Connection:
             obstacle=obstacle,
             not_sent=said.never_connected,
         )
+
+
+def _stub(make: Callable[..., Any], method: str, request: Any, response: type[Any]) -> Any:
+    return make(
+        _SERVICE + method,
+        request_serializer=type(request).SerializeToString,
+        response_deserializer=response.FromString,
+    )
 
 
 def _trace_parent() -> str:

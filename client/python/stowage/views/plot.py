@@ -29,6 +29,11 @@ Timeline = tuple[TimelineEntry, ...]
 FORWARD, RECOMPUTE, BACKWARD = "#56b4e9", "#e69f00", "#0072b2"
 TO_HOST, TO_DEVICE = "#009e73", "#cc79a7"
 _LANES = ("compute", "to host", "to device")
+_PLACES = {
+    OperationKind.BACKWARD: (0, BACKWARD),
+    OperationKind.OFFLOAD: (1, TO_HOST),
+    OperationKind.PREFETCH: (2, TO_DEVICE),
+}
 _FORWARDS = (
     OperationKind.FORWARD_SAVE,
     OperationKind.FORWARD_CHECKPOINT,
@@ -110,13 +115,7 @@ def _lane_and_color(operation: Operation, seen: set[int]) -> tuple[int, str] | N
         repeated = operation.stage in seen
         seen.add(operation.stage)
         return 0, RECOMPUTE if repeated else FORWARD
-    if operation.kind is OperationKind.BACKWARD:
-        return 0, BACKWARD
-    if operation.kind is OperationKind.OFFLOAD:
-        return 1, TO_HOST
-    if operation.kind is OperationKind.PREFETCH:
-        return 2, TO_DEVICE
-    return None
+    return _PLACES.get(operation.kind)
 
 
 def _draw_lanes(axes: Axes, schedule: Schedule, timeline: Timeline, scale: float) -> None:
