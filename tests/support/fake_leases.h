@@ -27,7 +27,10 @@ class FakeLeases final : public SolveLeases {
   absl::StatusOr<SolveLease> Look(const Fingerprint& key) override { return Ask(key, false); }
   absl::StatusOr<bool> Renew(const Fingerprint& key, int64_t token, double fraction) override {
     MutexLock lock(mutex_);
-    if (broken_) return absl::UnavailableError("broken");
+    if (broken_) {
+      ++failed_renewals_;
+      return absl::UnavailableError("broken");
+    }
     Held& held = held_[ToHex(key)];
     if (held.token != token) return false;
     held.fraction = fraction;
@@ -62,6 +65,10 @@ class FakeLeases final : public SolveLeases {
     MutexLock lock(mutex_);
     return renewals_;
   }
+  int failed_renewals() const {
+    MutexLock lock(mutex_);
+    return failed_renewals_;
+  }
 
  private:
   struct Held {
@@ -94,6 +101,7 @@ class FakeLeases final : public SolveLeases {
   std::map<std::string, Held> held_ ABSL_GUARDED_BY(mutex_);
   int64_t last_token_ ABSL_GUARDED_BY(mutex_) = 0;
   int renewals_ ABSL_GUARDED_BY(mutex_) = 0;
+  int failed_renewals_ ABSL_GUARDED_BY(mutex_) = 0;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   LeaseStats stats_ ABSL_GUARDED_BY(mutex_);
 };

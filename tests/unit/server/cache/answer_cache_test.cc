@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "proto/service/origin.h"
@@ -262,6 +263,37 @@ TEST_F(TiersOfACacheTest, ATierThatDoesNotWorkIsNotAskedTwice) {
   EXPECT_EQ(Find().cached, nullptr);
   EXPECT_EQ(near_.reads(), 1);
   EXPECT_EQ(far_.reads(), 2) << "under both keys";
+}
+
+// A tier that has the answer to another request under one key.
+class MixedUpTier final : public CacheTier {
+ public:
+  explicit MixedUpTier(const Fingerprint& key) : key_(key) {}
+  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override {
+    if (key == key_) return Solve(Request(7));
+    return tier_.Get(key);
+  }
+  absl::Status Put(CachedAnswerPtr cached) override { return tier_.Put(std::move(cached)); }
+  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override {
+    return tier_.Remove(rounded);
+  }
+  CacheStats stats() const override { return tier_.stats(); }
+
+ private:
+  const Fingerprint key_;
+  FakeTier tier_;
+};
+
+TEST_F(TiersOfACacheTest, AnAnswerToAnotherRequestIsNotUsedAndTheOtherKeyIsTried) {
+  MixedUpTier tier(KeysFor(Request(6)).rounded);
+  CachedAnswer right = *Solve(Request(6));
+  right.answer.from_exact_sizes = true;
+  ASSERT_THAT(tier.Put(std::make_shared<const CachedAnswer>(right)), IsOk());
+  AnswerCache cache({1 << 20}, {{"tier", Origin::Source::kDiskCache, &tier}}, observer_);
+  const TierHit hit = cache.FindInTiers(KeysFor(Request(6)), Proved);
+  ASSERT_NE(hit.cached, nullptr);
+  EXPECT_EQ(hit.cached->answer.schedule, right.answer.schedule);
+  EXPECT_EQ(observer_.failures, 1);
 }
 
 // It would be a hit for ever, and the lower tier would never be asked.

@@ -123,6 +123,18 @@ TEST(Fingerprint, WaysToSaveCountButNotTheirNames) {
   EXPECT_FALSE(keys({"norms", 300'000'000, 4, 2 << 20, 0}).exact == original);
 }
 
+// An overhead that is not set is the stage's own, and not 0.
+TEST(Fingerprint, CountsWhichWayToSaveHasAnOverheadOfItsOwn) {
+  const auto keys = [](size_t which) {
+    return After([which](SolveRequest& request) {
+      request.chain.loss.save_options.resize(2);
+      request.chain.loss.save_options[which].save_overhead_bytes = 0;
+    });
+  };
+  EXPECT_FALSE(keys(0).exact == keys(1).exact);
+  EXPECT_FALSE(keys(0).rounded == keys(1).rounded);
+}
+
 TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
   const auto with_graph = [](SolveRequest& request) {
     request.solver = "auto";

@@ -53,6 +53,21 @@ TEST_F(FrontierTest, ListsFrontiersToo) {
   EXPECT_TRUE(engine_.stats().running.empty());
 }
 
+TEST_F(FrontierTest, CountsAmongTheSolvesOfItsClient) {
+  const Caller caller{.client = "busy", .stop = stops_[0].get_token(), .limits = kOneSolve};
+  const ListenerPtr busy = Send(Endless(), caller);
+  WaitUntilRunning(1);
+  std::promise<absl::Status> ended;
+  FrontierRequest request;
+  request.chain = EqualChain(4);
+  engine_.FindFrontier(request, caller,
+                       [&ended](const auto& result) { ended.set_value(result.status()); });
+  EXPECT_THAT(ended.get_future().get(),
+              Fails(absl::StatusCode::kResourceExhausted, HasSubstr("this client has 1")));
+  stops_[0].request_stop();
+  EXPECT_FALSE(busy->Wait().ok());
+}
+
 // One that runs, and one that waits: its caller is told before its turn.
 TEST_F(FrontierTest, OperatorsListFrontiersAndStopThem) {
   Engine engine({.threads = 1}, &cache_, &observer_);

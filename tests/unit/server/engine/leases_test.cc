@@ -137,6 +137,30 @@ TEST_F(LeasesTest, LeasesThatDoNotWorkCostASolve) {
   EXPECT_EQ(SourceOf(waits), Source::kSolved) << "not while they might work again";
 }
 
+TEST_F(LeasesTest, ARenewalThatFailedIsTriedAgain) {
+  std::stop_source stop;
+  const ListenerPtr solves = one_.Send(Endless(), {.stop = stop.get_token()});
+  while (leases_.renewals() < 1) std::this_thread::yield();
+  leases_.Break(true);
+  while (leases_.failed_renewals() < 1) std::this_thread::yield();
+  const int before = leases_.renewals();
+  leases_.Break(false);
+  while (leases_.renewals() == before) std::this_thread::yield();
+  stop.request_stop();
+  EXPECT_FALSE(solves->Wait().ok());
+}
+
+// Others would only find out the same, each after the same time.
+TEST_F(LeasesTest, ASolveThatOutlastsItsLimitIsNotLeftToOthers) {
+  one_.engine.SetMaxSolveSeconds(0.05);
+  EXPECT_THAT(one_.Send(EndlessWithoutResults())->Wait(),
+              Fails(absl::StatusCode::kDeadlineExceeded, testing::_));
+  one_.engine.Drain(Clock::now());  // the end of the lease has been written
+  const auto lease = leases_.Look(KeysOf(EndlessWithoutResults()).rounded);
+  ASSERT_THAT(lease, IsOk());
+  EXPECT_EQ(lease->state, SolveLease::State::kDone);
+}
+
 TEST_F(LeasesTest, AWaiterHasAScheduleAtTheEndOfItsTimeBudget) {
   SolveRequest request = SlowWithResults();
   TakeElsewhere(request);

@@ -102,6 +102,14 @@ TEST_F(SolveStatesTest, NobodyIsLateWhoHasLeft) {
   EXPECT_EQ(best, Schedule());
 }
 
+TEST_F(SolveStatesTest, ThatNothingFitsIsNoScheduleToLeaveWith) {
+  SolveRequest tight = Quick();
+  tight.platform.memory_bytes = 20;
+  (void)solve_.AwaitAnswer(Solve(tight), Origin::Source::kSolved);
+  TimeIsUp();
+  EXPECT_EQ(solve_.best(), nullptr);
+}
+
 TEST_F(SolveStatesTest, WaitersWithOtherChainsStayAfterTheEndUntilTheirTurn) {
   const NewWaiter similar(Similar(Quick()), {.client = "similar"});
   SharedSolve solve(*NewWaiter(Similar(Quick(), 1)).waiter);

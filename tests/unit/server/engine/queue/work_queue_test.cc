@@ -381,6 +381,29 @@ TEST(WorkQueue, AClientLeavesAQuarterOfTheMemoryToOthers) {
   EXPECT_TRUE(third_ran);
 }
 
+// No two of them fit into memory at once.
+TEST(WorkQueue, LargeWorkIsOvertakenBySixteenAtMost) {
+  HeldWork held;
+  std::string order;
+  std::atomic<int> overtook{0};
+  WorkQueue queue({.threads = 2, .max_waiting = 200, .max_bytes = 100});
+  ASSERT_THAT(queue.Add({.run = held.Run(), .client = "first", .bytes = 40}), IsOk());
+  held.WaitFor(1);
+  ASSERT_THAT(queue.Add({.run = [&order] { order += 'L'; }, .client = "large", .bytes = 100}),
+              IsOk());
+  for (int i = 0; i < 100; ++i) {
+    const auto run = [&order, &overtook] {
+      order += 's';
+      ++overtook;
+    };
+    ASSERT_THAT(queue.Add({.run = run, .client = "small", .bytes = 60}), IsOk());
+  }
+  while (overtook < 16) std::this_thread::yield();
+  held.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_EQ(order, std::string(16, 's') + "L" + std::string(84, 's'));
+}
+
 TEST(WorkQueue, OneAloneMayTakeAllTheMemory) {
   std::promise<void> done;
   WorkQueue queue({.threads = 2, .max_waiting = 100, .max_bytes = 100});
