@@ -46,6 +46,21 @@ TEST(FileWatch, SeesWhatChangedSinceTheFileWasReadAndTriesUntilItWorks) {
   EXPECT_EQ(calls.unchanged, 2);
 }
 
+TEST(FileWatch, ReadsAgainWhatChangedWhileItWasRead) {
+  const TempFolder folder;
+  const std::string file = folder.Write("tokens", "old");
+  const std::vector<FileVersion> versions = VersionsOf({file});
+  WriteFile(file, "newer");
+  Calls calls;
+  const auto read = [&](ReadCause cause) {
+    if (calls.count == 0) WriteFile(file, "the newest");
+    return calls.FailingUntil(1)(cause);
+  };
+  const FileWatch watch({file}, versions, read, milliseconds(1));
+  calls.WaitFor(2);
+  EXPECT_EQ(calls.unchanged, 0);
+}
+
 TEST(FileWatch, ReadsWhenToldToWhateverTheVersionsSay) {
   const TempFolder folder;
   const std::string file = folder.Write("tokens", "text");
