@@ -108,6 +108,21 @@ TEST(Instance, NeverNeedsLessThanTheRequest) {
   EXPECT_GT(rounded->prediction.peak_memory_bytes, exact->prediction.peak_memory_bytes);
 }
 
+// A request is refused otherwise, so that solvers may rely on it.
+TEST(Instance, LetsNoForwardThatSavesNeedLessThanOneThatDoesNot) {
+  SolveRequest request = RequestWith(int64_t{7} << 20);
+  Stage& stage = request.chain.stages[0];
+  stage.output_bytes = stage.forward_overhead_bytes = 8;
+  stage.saved_bytes = 14;
+  stage.save_overhead_bytes = 2;
+  stage.save_options = {{"", 14, 2, 0, 2}};
+  ASSERT_EQ(stage.SaveNeedBytes(0), stage.OutputNeedBytes());
+  const Stage rounded = Instance::Rounded(request).chain().stage(1);
+  EXPECT_EQ(rounded.OutputNeedBytes(), 28);
+  EXPECT_EQ(rounded.SaveNeedBytes(0), 28);
+  EXPECT_EQ(rounded.SaveNeedBytes(1), 28);
+}
+
 TEST(Instance, TriesEverySegmentCountOnAChainThatHasFewerStagesThanSegments) {
   SolveRequest request = RequestWith(1000);
   request.options.segments = 3;

@@ -186,5 +186,11 @@ TEST_F(Modes, TheFloorOfMemoryIsThatOfTheSmallerMode) {
   EXPECT_EQ(OperationName(FloorOfMemory(chain_).operation), "BACKWARD 2-3 graph");
 }
 
+TEST_F(Modes, TheFloorOfMemoryKnowsThatAStageMaySaveLessInGraphMode) {
+  chain_.stages[3].no_recompute = true;  // the loss reads what it saves
+  chain_.stages[3].saved_bytes = 1000;
+  EXPECT_EQ(FloorOfMemory(chain_).bytes, 60);
+}
+
 }  // namespace
 }  // namespace stowage
