@@ -1,7 +1,8 @@
 """PyTorch models under a memory budget: `fit`, `unfit`, `report`.
 
-Reads in this order: `wishes` and `fitting` (the way from a model to a schedule), `fitted` and
-`trial` (what is done to the model, and how that is checked). Each folder imports those before it:
+Reads in this order: `wishes`, `fitting` and `placing` (the way from a model to a schedule),
+`fitted` and `trial` (what is done to the model, and how that is checked). Each folder imports those
+before it:
 `distributed` (models of several processes, and what is refused), `tensors` (what is kept between a
 forward, its replays and its backward), `layers` (which layers are a chain, or are replayed apart,
 and what stands in their forwards), `execution` (a schedule in the model's own autograd graph),

@@ -11,40 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from stowage.answer import Answer
-from stowage.errors import InfeasibleError, NotAChainError, StowageError
-from stowage.local import solve
-from stowage.model import Chain, Platform, Schedule
-from stowage.planner import plan
-from stowage.torch.choosing.budget import memory_use
-from stowage.torch.choosing.link import measure_link
-from stowage.torch.choosing.planning import (
-    Solving,
-    budget_of,
-    find_plan,
-    find_unproven,
-    predicted_peak,
-)
-from stowage.torch.choosing.route import IN_TURN_SOLVER, Route
-from stowage.torch.distributed.collectives import without_collectives
+from stowage.errors import NotAChainError, StowageError
+from stowage.torch.choosing.route import IN_TURN_SOLVER
 from stowage.torch.distributed.ranks import Ranks
 from stowage.torch.distributed.sharding import (
     before_the_first_run,
     forget_forward,
     is_fully_sharded,
     ranks_of,
-    refuse_parts,
     refuse_pending,
     settle,
     wrapper_of,
 )
 from stowage.torch.distributed.wrapping import eagerly, is_compiled_whole, unwrapped
-from stowage.torch.execution.coordinator import Coordinator, SeparateLayers
-from stowage.torch.execution.other_sizes import OtherSizes
-from stowage.torch.execution.program import Program, everything_stored
-from stowage.torch.fitted import Fitted, remember, unfit, unfit_parts
-from stowage.torch.layers.discover import Layers, find_layers
-from stowage.torch.layers.stage import Stage
+from stowage.torch.fitted import Fitted, unfit, unfit_parts
 from stowage.torch.layers.structure import tensors_of
 from stowage.torch.layers.switches import (
     Caches,
@@ -56,14 +36,9 @@ from stowage.torch.layers.switches import (
 )
 from stowage.torch.measuring.model_state import refuse_lazy, unchanged
 from stowage.torch.measuring.workload import Workload, metered_step
+from stowage.torch.placing import place_schedule
 from stowage.torch.policies import policies_of
-from stowage.torch.profiling.common_profile import common_profile
-from stowage.torch.profiling.profile_file import ProfileFile
-from stowage.torch.profiling.profiler import Profile, Profiler
-from stowage.torch.progress import progress_bar
-from stowage.torch.tensors.graph_leaves import leaves_of
-from stowage.torch.tensors.transfers import transfers_for
-from stowage.torch.trial import Measured, OutdatedError, try_schedule
+from stowage.torch.trial import OutdatedError
 from stowage.torch.wishes import (
     Wishes,
     by_size,
@@ -226,10 +201,10 @@ def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
         around = eagerly(model), before_the_first_run(model), without_skipping(model)
         with ranks.telling(), around[0], around[1], around[2]:
             try:
-                done = _fit(model, wishes, caches, measures_anew=False)
+                done = place_schedule(model, wishes, caches, measures_anew=False)
             except OutdatedError as error:
                 _log.info("%s; measures anew", error)
-                done = _fit(model, wishes, caches, measures_anew=True)
+                done = place_schedule(model, wishes, caches, measures_anew=True)
             ranks.steps(lambda: _measure_sizes(model, done, smaller, wishes))
     except BaseException:
         unfit(model)  # where a step of another size has failed
@@ -258,168 +233,6 @@ def _refuse_unlike_calls(ranks: Ranks, wishes: Wishes, samples: Sequence[Any]) -
         run=wishes.run,
         measure=wishes.measure,
     )
-
-
-def _fit(model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: bool) -> Fitted:
-    device = device_of(model)
-    ranks = wishes.ranks
-    sample = tensors_of(wishes.sample)
-    of_steps = ranks.of_steps
-    work = Workload(caller_of(model, wishes.sample), wishes.loss, device, sample, ranks=of_steps)
-    found = ranks.steps(lambda: _discover(model, work, wishes))
-    if not found.is_chain:
-        wishes = replace(wishes, run="torch", offload=False, solver=IN_TURN_SOLVER)
-    stages = [
-        Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
-    ]
-    for stage in stages:
-        refuse_parts(stage.name, stage.modules)
-    refuse_unlike(ranks, layers=found.names, are_a_chain=found.is_chain)
-    with progress_bar("stowage", enabled=wishes.verbose) as progress:
-        profiler = Profiler(model, stages, found.input_slots, work, progress)
-        measured = _measured(model, profiler, stages, work, wishes, measures_anew=measures_anew)
-        profile = measured.profile
-        copies = wishes.optimizer_copies, wishes.gradient_copies
-        use = memory_use(model, wishes.optimizer, *copies)
-        platform = Platform(memory_bytes=0)
-        if wishes.offload or (wishes.offload is None and device.type == "cuda"):
-            platform = measure_link(platform, device)
-        solving = Solving(
-            profile,
-            platform,
-            wishes.solver,
-            wishes.server,
-            wishes.plan_cache,
-            wishes.plan_options,
-        )
-        budgets = ranks.together(
-            lambda: budget_of(wishes.memory, wishes.activations, solving, use, device)
-        )
-        budget = min(activations for _, activations in budgets)
-        total = use.total + budget
-        run, too_much = wishes.run, None
-        try:
-            planned, route = ranks.first(lambda: find_plan(solving, budget, use, run, progress))
-        except InfeasibleError as error:
-            unproven = ranks.first(lambda: find_unproven(solving, budget, run))
-            if unproven is None:
-                if not measured.is_saved:
-                    raise
-                raise OutdatedError("no schedule fits with the saved profile") from error
-            (planned, route), too_much = unproven, error
-    if found.input_slots is None and route.reason == "run='torch'":
-        route = replace(route, reason="the layers are no chain, so each is replayed alone")
-    platform = replace(platform, memory_bytes=max(0, budget - profile.outside_bytes))
-    answer = planned.answer if planned is not None else None
-    program = (
-        everything_stored(len(stages))
-        if answer is None or answer.schedule is None
-        else Program.of(answer.schedule, len(stages))
-    )
-    if found.input_slots is None:
-        may_replay = [not stage.no_recompute for stage in profile.chain.stages]
-        coordinator: Coordinator | SeparateLayers = SeparateLayers(
-            model, stages, program, found.elements, may_replay
-        )
-    else:
-        coordinator = Coordinator(
-            stages,
-            program,
-            transfers_for(device),
-            found.input_slots,
-            # Processes with parts of other sizes would choose other programs.
-            None if ranks.in_layers else _other_sizes(profile, platform, program, route, wishes),
-            alone=route.run != "stowage",
-        )
-    share = profile.managed_share
-    left_out = f"{1 - share:.0%} of what a step holds is outside of these layers, and stays"
-    notes = (
-        *wishes.notes,
-        *([left_out] if share < _LEAST_SHARE else []),
-    )
-    fitted = Fitted(
-        coordinator,
-        profile,
-        use,
-        total,
-        budget,
-        platform,
-        answer,
-        planned.source if planned is not None else "measured",
-        (*notes, *profile.notes, *(planned.notes if planned is not None else ())),
-        predicted_peak(profile, platform, answer),
-        route,
-        caches,
-    )
-    remember(model, fitted)
-    try:
-        try_schedule(model, work, fitted, measured, ranks, too_much, measure=wishes.measure)
-    except BaseException:
-        unfit(model)
-        raise
-    return fitted
-
-
-def _measured(
-    model: nn.Module,
-    profiler: Profiler,
-    stages: Sequence[Stage],
-    work: Workload,
-    wishes: Wishes,
-    *,
-    measures_anew: bool,
-) -> Measured:
-    file, ranks = None, wishes.ranks
-    if wishes.plan_cache is not None:
-        file = ProfileFile(
-            wishes.plan_cache,
-            model,
-            stages,
-            work,
-            is_chain=profiler.is_chain,
-            selective=wishes.selective,
-        )
-        profile = None if measures_anew else file.load(ranks.first(file.read))
-        is_known = not ranks.any_of(profile is None)
-        if is_known and profile is not None:
-            return Measured(profile, file, True, None)
-    name = type(model).__name__
-    profile = ranks.steps(lambda: profiler.run(name, selective=wishes.selective))
-    profile = common_profile(profile, stages, ranks)
-    if file is not None and ranks.is_first:
-        file.save(profile)
-    return Measured(profile, file, False, profiler.plain)
-
-
-# What is less of what a step holds is said in a note.
-_LEAST_SHARE = 0.5
-
-
-def _other_sizes(
-    profile: Profile, platform: Platform, program: Program, route: Route, wishes: Wishes
-) -> OtherSizes:
-    budget = (platform.memory_bytes or 0) + profile.outside_bytes
-    solver = wishes.solver
-    if route.run == "torch" and solver == "auto":
-        solver = IN_TURN_SOLVER
-    of_least = solver if wishes.run == "torch" else "rotor"
-    # Not all of the wishes: they have the sample, the optimizer and a loss.
-    server, plan_options = wishes.server, wishes.plan_options
-
-    def least() -> Schedule | None:
-        without_link = Platform(memory_bytes=0)
-        none = solve(profile.chain, without_link, solver=of_least)
-        if none.minimum_memory_bytes is None:
-            return None
-        return solve(
-            profile.chain, without_link, memory=none.minimum_memory_bytes, solver=of_least
-        ).schedule
-
-    def find(chain: Chain, outside: int) -> Answer:
-        there = replace(platform, memory_bytes=max(0, budget - outside))
-        return plan(chain, there, server=server, solver=solver, **plan_options).answer
-
-    return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, find)
 
 
 def _warn_of_checkpointing(model: nn.Module) -> None:
@@ -460,24 +273,3 @@ def _measure_sizes(
         with unchanged(model, work):
             metered_step(work)
         sizes.wait()
-
-
-def _discover(model: nn.Module, work: Workload, wishes: Wishes) -> Layers:
-    outputs: list[Any] = []
-    # Layers that are no chain are replayed alone, which other wishes are not for.
-    may_be_apart = (
-        wishes.run != "stowage"
-        and not wishes.offload
-        and wishes.solver in ("auto", IN_TURN_SOLVER)
-        and not wishes.ranks.in_layers
-        and not any(map(is_fully_sharded, model.modules()))
-    )
-    with unchanged(model, work), without_collectives(model):
-        found = find_layers(
-            model,
-            lambda: outputs.append(work.forward()),
-            wishes.layers,
-            may_be_apart=may_be_apart,
-        )
-        work.leaves = leaves_of([work.loss(outputs.pop())])
-    return found.apart() if wishes.skips_layers and may_be_apart else found
