@@ -34,7 +34,7 @@ def best_plan(
         fitting = [planned for peak, planned in smallest if peak <= memory]
         if not fitting:
             return min((peak for peak, _ in smallest), default=None)
-    return min(fitting, key=lambda planned: _makespan(planned.answer))
+    return min(fitting, key=makespan_of)
 
 
 def least_memory(
@@ -51,26 +51,27 @@ def all_replayed(profile: Profile) -> Planned:
     one by one; predicted by itself, without a solver.
     """
     chain, length = profile.chain, len(profile.chain.stages)
-    replayed = [
+    replayed = {
         number
         for number, stage in enumerate(chain.stages, 1)
         if not stage.no_recompute and stage.saved_bytes > stage.output_bytes
-    ]
-    operations: list[tuple[OperationKind, int]] = []
+    }
+    operations: list[Operation] = []
+
+    def add(kind: OperationKind, number: int) -> None:
+        operations.append(Operation(kind=kind, stage=number))
+
     for number in range(1, length + 1):
         kept = number not in replayed
-        kind = OperationKind.FORWARD_SAVE if kept else OperationKind.FORWARD_CHECKPOINT
-        operations.append((kind, number))
+        add(OperationKind.FORWARD_SAVE if kept else OperationKind.FORWARD_CHECKPOINT, number)
     if chain.loss is not None:
-        operations.append((OperationKind.FORWARD_SAVE, length + 1))
-        operations.append((OperationKind.BACKWARD, length + 1))
+        add(OperationKind.FORWARD_SAVE, length + 1)
+        add(OperationKind.BACKWARD, length + 1)
     for number in range(length, 0, -1):
         if number in replayed:
-            operations.append((OperationKind.FORWARD_SAVE, number))
-        operations.append((OperationKind.BACKWARD, number))
-    schedule = Schedule(
-        operations=tuple(Operation(kind=kind, stage=stage) for kind, stage in operations)
-    )
+            add(OperationKind.FORWARD_SAVE, number)
+        add(OperationKind.BACKWARD, number)
+    schedule = Schedule(operations=tuple(operations))
     platform = Platform(memory_bytes=_MUCH)
     simulated = simulate(chain, platform, schedule)
     answer = Answer(
@@ -104,7 +105,7 @@ def _fitting(
         found = ask(lean, given)
         if found.answer.outcome == Outcome.INFEASIBLE:
             break
-        excess = _peak(profile, platform, found.answer) - memory
+        excess = peak_of(profile, platform, found) - memory
         if excess <= 0:
             fitting.append(found)
             most_that_fits = given
@@ -115,8 +116,8 @@ def _fitting(
                 careful = ask(profile.chain, memory)
                 if careful.answer.outcome != Outcome.INFEASIBLE:
                     fitting.append(careful)
-            least_too_much, least_makespan = given, _makespan(found.answer)
-        if any(_makespan(one.answer) <= least_makespan * _AS_FAST for one in fitting):
+            least_too_much, least_makespan = given, makespan_of(found)
+        if any(makespan_of(one) <= least_makespan * _AS_FAST for one in fitting):
             break
         if most_that_fits > 0:
             given = (most_that_fits + least_too_much) // 2
@@ -137,17 +138,19 @@ def _smallest(
         least = ask(chain, 0).answer.minimum_memory_bytes
         planned = None if least is None else ask(chain, least)
         if planned is not None and planned.answer.schedule is not None:
-            peak = _peak(profile, platform, planned.answer)
+            peak = peak_of(profile, platform, planned)
             found.append((max(peak, profile.outside_peak_bytes), planned))
     return found
 
 
-def _peak(profile: Profile, platform: Platform, answer: Answer) -> int:
-    assert answer.schedule is not None
-    return profile.memory.peak(
-        profile.chain, replace(platform, memory_bytes=_MUCH), answer.schedule
-    )
+def peak_of(profile: Profile, platform: Platform, planned: Planned) -> int:
+    """What a step takes with a plan that has a schedule, whatever the platform's memory."""
+    schedule = planned.answer.schedule
+    assert schedule is not None
+    return profile.memory.peak(profile.chain, replace(platform, memory_bytes=_MUCH), schedule)
 
 
-def _makespan(answer: Answer) -> float:
-    return answer.prediction.makespan_seconds if answer.prediction is not None else float("inf")
+def makespan_of(planned: Planned) -> float:
+    """Seconds; infinite where there is no schedule."""
+    prediction = planned.answer.prediction
+    return prediction.makespan_seconds if prediction is not None else float("inf")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -71,8 +72,6 @@ def _median(copy: Callable[[], None], device: torch.device) -> float:
 
 
 def _seconds(copy: Callable[[], None], device: torch.device) -> float:
-    import time
-
     torch.cuda.synchronize(device)
     begin = time.perf_counter()
     copy()

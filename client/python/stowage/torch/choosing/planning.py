@@ -15,7 +15,7 @@ from stowage.local import memory_range, solve
 from stowage.model import Chain, Platform
 from stowage.native import format_bytes
 from stowage.planner import Planned, plan
-from stowage.torch.choosing.best_plan import all_replayed, best_plan, least_memory
+from stowage.torch.choosing.best_plan import all_replayed, best_plan, least_memory, peak_of
 from stowage.torch.choosing.budget import MemoryUse, bytes_of, device_memory
 from stowage.torch.choosing.route import IN_TURN_SOLVER, PLAIN, Route, choose_route
 from stowage.torch.measuring.workload import Progress
@@ -136,10 +136,7 @@ def find_unproven(solving: Solving, budget: int, run: str) -> tuple[Planned, Rou
         return None
     profile = solving.profile
     found = all_replayed(profile)
-    assert found.answer.schedule is not None
-    peak = profile.memory.peak(
-        profile.chain, replace(solving.platform, memory_bytes=1 << 61), found.answer.schedule
-    )
+    peak = peak_of(profile, solving.platform, found)
     if profile.outside_bytes + peak > _MAY_BE_LESS * budget:
         return None
     return found, Route("torch", "no plan is predicted to fit, and the least, once run, does")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from stowage.errors import StowageError
 from stowage.planner import Planned
+from stowage.torch.choosing.best_plan import makespan_of
 from stowage.torch.execution.program import Program
 
 RUNS = ("auto", "torch", "stowage")
@@ -65,7 +66,7 @@ def choose_route(
         return best, Route(
             "stowage", f"the plan {why_not}, and none fits that replays each layer alone"
         )
-    slower = _makespan(in_turn) / _makespan(best)
+    slower = makespan_of(in_turn) / makespan_of(best)
     if slower <= _AS_FAST:
         return in_turn, Route(
             "torch", "a plan that replays each layer alone is as fast as the best one"
@@ -84,8 +85,3 @@ def _why_not_in_turn(planned: Planned, length: int) -> str:
     if any(program.travels):
         return "sends values to host memory"
     return "" if program.in_turn else "replays several layers in a row"
-
-
-def _makespan(planned: Planned) -> float:
-    prediction = planned.answer.prediction
-    return prediction.makespan_seconds if prediction is not None else float("inf")
