@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from stowage.model import Chain
@@ -18,6 +18,8 @@ _FIGURES = (
     *("forward_seconds", "backward_seconds", "replay_seconds", "output_bytes", "gradient_bytes"),
     *("saved_bytes", "forward_overhead_bytes", "backward_overhead_bytes", "no_recompute"),
 )
+# Of what is not needed, the least.
+_NOT_NEEDED = frozenset({"unread", "after", "cast", "handed_on"})
 
 
 def common_profile(profile: Profile, stages: Sequence[Stage], ranks: Ranks) -> Profile:
@@ -81,16 +83,11 @@ def _stage(*stages: ChainStage) -> ChainStage:
 
 
 def _overheads(*of_processes: Overheads) -> Overheads:
-    return Overheads(
-        checkpoint=max(each.checkpoint for each in of_processes),
-        save=max(each.save for each in of_processes),
-        backward=max(each.backward for each in of_processes),
-        unread=min(each.unread for each in of_processes),  # of what is not needed, the least
-        replay=max(each.replay for each in of_processes),
-        after=min(each.after for each in of_processes),
-        cast=min(each.cast for each in of_processes),
-        handed_on=min(each.handed_on for each in of_processes),
-    )
+    found: dict[str, int] = {}
+    for field in fields(Overheads):
+        sizes = [getattr(each, field.name) for each in of_processes]
+        found[field.name] = min(sizes) if field.name in _NOT_NEEDED else max(sizes)
+    return Overheads(**found)
 
 
 def _largest(values: Sequence[Any]) -> Any:

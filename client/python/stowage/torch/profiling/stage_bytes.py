@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -221,11 +222,8 @@ class Bytes(Walk):
 
     def shared_bytes(self) -> int:
         """Of parameters that several parts use: autograd sums their gradient as it goes."""
-        counts: dict[int, int] = {}
         tensors = {id(tensor): tensor for part in self._used for tensor in part}
-        for part in self._used:
-            for tensor in part:
-                counts[id(tensor)] = counts.get(id(tensor), 0) + 1
+        counts = Counter(id(tensor) for part in self._used for tensor in part)
         return sum(part_of(tensors[key]).nbytes for key, count in counts.items() if count > 1)
 
     def chain(self, name: str) -> Chain:

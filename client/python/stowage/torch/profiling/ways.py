@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -163,12 +163,12 @@ class _Finder(Walk):
         return kind
 
     def _measure_seconds(self, kind: Kind, arguments: Arguments) -> None:
-        runs = [_Run(arguments, option) for option in range(len(kind.ways) + 1)]
+        parameters = arguments.stage.parameters()
         for repeat in range(self._repeats + 1):
-            for run, seconds in zip(runs, kind.seconds, strict=True):
-                marks = self._time(run)
+            for way, seconds in zip((None, *kind.ways), kind.seconds, strict=True):
+                measured = self._seconds(arguments, way, parameters)
                 if repeat > 0:
-                    seconds.append(marks)
+                    seconds.append(measured)
 
     def _measure_bytes(self, kind: Kind, number: int, arguments: Arguments) -> None:
         stage = self._chain_stages[number - 1]
@@ -205,13 +205,20 @@ class _Finder(Walk):
                 )
             )
 
-    def _time(self, run: _Run) -> float:
+    def _seconds(self, arguments: Arguments, way: Way | None, parameters: list[Tensor]) -> float:
+        """Of a forward and a backward of the layer, which a way saves; None: all of it."""
         begin = self._clock.now()
-        outputs, leaves = run.forward()
+        if way is None:
+            outputs, leaves = arguments.run(gradients=True)
+        else:
+            saving = functools.partial(run_alone, arguments.stage, way)
+            outputs, leaves = arguments.run_by(saving, gradients=True)
         middle = self._clock.now()
-        roots, gradients = run.roots(outputs)
+        roots = [output for output in outputs if output.requires_grad]
+        gradients = [torch.ones_like(root) for root in roots]
         begins = self._clock.now()
-        run.backward(roots, gradients, leaves)
+        if roots:
+            torch.autograd.grad(roots, [*leaves, *parameters], gradients, allow_unused=True)
         end = self._clock.now()
         return self._clock.seconds(begin, middle) + self._clock.seconds(begins, end)
 
@@ -237,35 +244,6 @@ class _Finder(Walk):
         for way in ways:
             kind.ways.append(recording.way(way["name"], set(way["operators"])))
             kind.reruns.append(way["rerun_seconds"] * factor)
-
-
-class _Run:
-    """A forward and backward of a layer that is saved by an option; 0: all of it."""
-
-    def __init__(self, arguments: Arguments, option: int) -> None:
-        self._arguments = arguments
-        self._option = option
-        self.parameters = arguments.stage.parameters()
-
-    def forward(self) -> tuple[list[Tensor], list[Tensor]]:
-        arguments = self._arguments
-        if self._option == 0:
-            return arguments.run(gradients=True)
-        stage = arguments.stage
-        way = stage.ways[self._option - 1]
-        return arguments.run_by(functools.partial(run_alone, stage, way), gradients=True)
-
-    @staticmethod
-    def roots(outputs: Iterable[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        roots = [output for output in outputs if output.requires_grad]
-        return roots, [torch.ones_like(root) for root in roots]
-
-    def backward(
-        self, roots: Sequence[Tensor], gradients: Sequence[Tensor], leaves: Sequence[Tensor]
-    ) -> None:
-        if roots:
-            inputs = [*leaves, *self.parameters]
-            torch.autograd.grad(roots, inputs, gradients, allow_unused=True)
 
 
 def _form(stage: ChainStage) -> ChainStage:
