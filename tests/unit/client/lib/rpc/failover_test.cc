@@ -421,6 +421,27 @@ TEST_F(FailoverTest, SaysWhatEveryServerSaid) {
             "c.example:1: the queue is full");
 }
 
+TEST_F(FailoverTest, TheErrorOfSeveralServersKeepsTheAdvice) {
+  Use({"a", "b"});
+  says_["a"] = says_["b"] = Full(3);
+  const absl::Status status = Call(2);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("; b: the queue is full"));
+  EXPECT_THAT(AdvisedPause(status), Optional(3));
+}
+
+TEST_F(FailoverTest, TheErrorOfSeveralServersHasTheFirstOfTheirObstacles) {
+  absl::Status no_tls = Dead();
+  SetObstacle(Obstacle::kTls, &no_tls);
+  absl::Status none = Dead();
+  SetObstacle(Obstacle::kNoServer, &none);
+  for (const char* server : {"a", "b"}) {
+    Use({"a", "b"});
+    says_["a"] = says_["b"] = none;
+    says_[server] = no_tls;
+    EXPECT_EQ(ObstacleOf(Call()), Obstacle::kTls) << server;
+  }
+}
+
 TEST_F(FailoverTest, ATimeoutAfterRefusalsSaysWhatTheyWere) {
   Use({"a"});
   int calls = 0;
