@@ -22,6 +22,8 @@ import stowage
 from stowage.estimates import Estimate, Gpu, Verdict
 from stowage.estimates.__main__ import main
 from stowage.estimates.hardware.gpus import gpu_of
+from stowage.estimates.verdicts import verdict_of
+from stowage.torch.choosing.budget import MemoryUse
 from stowage.torch.wishes import loss_of
 
 FITS, WITH_A_PLAN, DOES_NOT = "fits", "fits with a plan", "does not fit"
@@ -130,14 +132,18 @@ def test_what_no_plan_changes_is_named():
     assert "optimizer's state" not in str(found)
 
 
-def test_no_plan_helps_where_the_optimizers_step_takes_the_most():
-    model = nn.Sequential(*(nn.Linear(512, 512) for _ in range(4)))
-    sample = torch.empty(1, 512)
-    plain = estimate(model, sample, optimizer=torch.optim.AdamW)
-    assert plain.peak_bytes == plain.peaks[-1].bytes > fixed_of(plain) + 512 * 512
-    (found,) = estimate(model, sample, plain.peak_bytes - 1, optimizer=torch.optim.AdamW).verdicts
-    assert found.outcome == DOES_NOT
-    assert found.least_bytes == plain.peak_bytes
+def test_a_plan_that_fits_does_not_help_where_the_optimizers_step_does_not(monkeypatch):
+    gpu, plain = card(1 << 30), 2 << 30
+    planned = Verdict(gpu, WITH_A_PLAN, plain)
+    monkeypatch.setattr("stowage.estimates.verdicts._planned", lambda *_, **__: planned)
+
+    def found(after: int) -> Verdict:
+        use = MemoryUse(weights=1 << 20, gradients=1 << 20, optimizer=1 << 20)
+        return verdict_of(gpu, plain, use, after, object, offload=False)
+
+    assert found(gpu.usable_bytes) is planned
+    without = found(gpu.usable_bytes + 1)
+    assert (without.outcome, without.least_bytes) == (DOES_NOT, gpu.usable_bytes + 1)
 
 
 def test_a_model_without_layers_gets_a_verdict_too():
