@@ -22,31 +22,32 @@ int64_t LeastValueBytes(const Stage& stage) {
   return saves ? LeastSavedBytes(stage) : stage.output_bytes;
 }
 
-// What is on the device beside stages first..last while they run as one: beside FORWARD_SAVE the
-// value that it reads, beside BACKWARD that value, where it is still read, and both gradients.
-struct BesideBytes {
-  int64_t forward = 0;
-  int64_t backward = 0;
+// What stands beside stages first..last, which run as one.
+struct Neighbours {
+  const Stage* before = nullptr;  // whose value they read; null: the input
+  int64_t input_bytes = 0;
+  int64_t gradients_bytes = 0;  // of their value and of the one before
 };
 
-BesideBytes BesideStages(const Chain& chain, int first, int last) {
-  const int64_t gradients = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1);
-  const bool unread = chain.stage(first).input_unread;
-  if (first == 1) return {chain.input_bytes, gradients + (unread ? 0 : chain.input_bytes)};
-  const Stage& before = chain.stage(first - 1);
-  const int64_t read = LeastValueBytes(before);
-  // A value that nobody reads may be saved later, by a forward of its own stage.
-  const bool gone = unread && !before.no_recompute;
-  return {read, gradients + (gone ? 0 : read)};
+Neighbours NeighboursOf(const Chain& chain, int first, int last) {
+  return {.before = first > 1 ? &chain.stage(first - 1) : nullptr,
+          .input_bytes = chain.input_bytes,
+          .gradients_bytes = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1)};
 }
 
 // The larger need of FORWARD_SAVE l by an option and BACKWARD l, and the operation that has it: for
 // the option that needs the least.
-MemoryFloor FloorOfStage(const Stage& stage, int l, const BesideBytes& beside) {
+MemoryFloor FloorOfStage(const Stage& stage, int l, const Neighbours& beside) {
+  const int64_t read =
+      beside.before == nullptr ? beside.input_bytes : LeastValueBytes(*beside.before);
+  // A value that no backward reads may be saved later, by a forward of its own stage.
+  const bool gone =
+      stage.input_unread && (beside.before == nullptr || !beside.before->no_recompute);
   MemoryFloor least{-1, {}};
   for (int k = 0; k <= stage.last_option(); ++k) {
-    const int64_t forward = beside.forward + stage.SaveNeedBytes(k);
-    const int64_t backward = beside.backward + stage.SavedBytes(k) + stage.BackwardOverheadBytes(k);
+    const int64_t forward = read + stage.SaveNeedBytes(k);
+    const int64_t backward = (gone ? 0 : read) + stage.SavedBytes(k) + beside.gradients_bytes +
+                             stage.BackwardOverheadBytes(k);
     if (k > 0 && std::max(forward, backward) >= least.bytes) continue;
     least = backward > forward
                 ? MemoryFloor{backward, {OperationKind::kBackward, l}}
@@ -59,15 +60,17 @@ MemoryFloor FloorOfStage(const Stage& stage, int l, const BesideBytes& beside) {
 MemoryFloor EagerFloor(const Chain& chain, const Unit& unit) {
   MemoryFloor floor{-1, {}};
   for (int l = unit.first; l <= unit.last; ++l) {
-    const MemoryFloor one = FloorOfStage(chain.stage(l), l, BesideStages(chain, l, l));
+    const Neighbours beside = NeighboursOf(chain, l, l);
+    const Stage& stage = chain.stage(l);
+    const MemoryFloor one = FloorOfStage(stage, l, beside);
     if (one.bytes > floor.bytes) floor = one;
   }
   return floor;
 }
 
 MemoryFloor GraphFloor(const Chain& chain, const Unit& unit) {
-  MemoryFloor floor =
-      FloorOfStage(GraphStage(chain, unit), unit.last, BesideStages(chain, unit.first, unit.last));
+  const Neighbours beside = NeighboursOf(chain, unit.first, unit.last);
+  MemoryFloor floor = FloorOfStage(GraphStage(chain, unit), unit.last, beside);
   floor.operation.mode = Mode::kGraph;
   if (unit.first != unit.last) floor.operation.first_stage = unit.first;
   return floor;
