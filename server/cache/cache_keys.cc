@@ -129,8 +129,7 @@ class KeyBuilder {
     AddNumber(backward_overhead_bytes);
   }
   // What can run in graph mode, and as one. Costs of stages that cannot do not count.
-  void AddUnits(const Chain& chain) {
-    const std::vector<Unit> units = UnitsOf(chain);
+  void AddUnits(const std::vector<Unit>& units) {
     AddNumber(static_cast<int64_t>(units.size()));
     for (const auto& [first, last, has_graph] : units) {
       (void)first;  // one after the last of the unit before
@@ -144,9 +143,10 @@ class KeyBuilder {
     (void)name, (void)input_gradient_bytes;
     const bool has_graph_mode = HasGraphMode(chain);
     const bool has_units = has_graph_mode || HasGroups(chain);  // groups are layers, too
+    const std::vector<Unit> units = has_units ? UnitsOf(chain) : std::vector<Unit>();
     AddNumber(has_graph_mode ? int64_t{1} : int64_t{has_units} * 2);
     if (has_graph_mode) AddTime(graph_entry_seconds);
-    if (has_units) AddUnits(chain);
+    if (has_units) AddUnits(units);
     AddNumber(static_cast<int64_t>(stages.size()));
     AddNumber(input_bytes);
     AddNumber(chain.gradient_bytes(0));
