@@ -210,6 +210,7 @@ Stage GraphStage(const Chain& chain, const Unit& unit) {
 // Lists the stages of the executed chain in order, the loss last, and records both numberings.
 Execution Execution::Of(const Chain& chain, const std::vector<bool>& graph) {
   Execution execution;
+  execution.graph_ = graph;
   Chain& executed = execution.chain_;
   executed.name = chain.name;
   executed.input_bytes = chain.input_bytes;

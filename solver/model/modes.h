@@ -67,6 +67,8 @@ class Execution {
     return mode(e) == Mode::kGraph && (e == 1 || mode(e - 1) == Mode::kEager);
   }
   int Entries() const;  // the number of these runs
+  // By unit of the chain: whether it runs in graph mode.
+  const std::vector<bool>& graph() const { return graph_; }
 
   // The chain's number by the execution's number, of stages and values, 0 included.
   const std::vector<int>& numbers() const { return numbers_; }
@@ -81,6 +83,7 @@ class Execution {
  private:
   Chain chain_;
   std::vector<Unit> units_;    // by stage of the execution; has_graph: it runs in graph mode
+  std::vector<bool> graph_;    // by unit of the chain
   std::vector<int> numbers_;   // the chain's number by the execution's
   std::vector<int> executed_;  // the execution's number by the chain's; -1 inside a unit
 };

@@ -43,10 +43,11 @@ Execution LeastNeeds(const Chain& chain) {
   return Execution::Of(chain, graph);
 }
 
-std::vector<ModeChoice> ModesOfAll(const Chain& chain, const std::vector<Execution>& executions) {
+template <typename Executions>
+std::vector<ModeChoice> ModesOf(const Executions& executions) {
   std::vector<ModeChoice> modes;
   modes.reserve(executions.size());
-  for (const Execution& execution : executions) modes.push_back(ModesOf(chain, execution));
+  for (const Execution& execution : executions) modes.push_back(execution.graph());
   return modes;
 }
 
@@ -58,8 +59,7 @@ absl::StatusOr<std::vector<Execution>> FixedChoices(const Chain& chain,
   choices.push_back(Execution::Of(chain, FastestModes(chain)));
   choices.push_back(LeastNeeds(chain));
   choices.push_back(AllEager(chain));
-  ASSIGN_OR_RETURN(const ModeChoice least,
-                   SearchLeastModes(chain, ModesOfAll(chain, choices), context));
+  ASSIGN_OR_RETURN(const ModeChoice least, SearchLeastModes(chain, ModesOf(choices), context));
   choices.push_back(Execution::Of(chain, least));
   return choices;
 }
@@ -172,10 +172,8 @@ class ModeChoiceSolve {
 
   // Choice 6 of the header; the search starts from the choices tried so far.
   absl::StatusOr<Execution> SearchFastestModes() const {
-    const std::vector<Execution> tried(tried_.begin(), tried_.end());
     ImprovingPhase phase(context_, kModeSearchPhase, best_);
-    ASSIGN_OR_RETURN(const ModeChoice modes,
-                     SearchModes(instance_, ModesOfAll(chain_, tried), context_));
+    ASSIGN_OR_RETURN(const ModeChoice modes, SearchModes(instance_, ModesOf(tried_), context_));
     phase.End();
     return Execution::Of(chain_, modes);
   }

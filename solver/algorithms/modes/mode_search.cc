@@ -192,20 +192,6 @@ absl::StatusOr<ModeChoice> ModeSearch::Run(const std::vector<ModeChoice>& starts
 
 }  // namespace
 
-ModeChoice ModesOf(const Chain& chain, const Execution& execution) {
-  const int count = static_cast<int>(execution.chain().stages.size()) + 1;
-  // By stage: whether a unit in graph mode begins there.
-  std::vector<bool> enters(chain.stages.size() + 2);
-  for (int e = 1; e <= count; ++e) {
-    if (execution.mode(e) == Mode::kGraph) {
-      enters[static_cast<size_t>(execution.unit(e).first)] = true;
-    }
-  }
-  ModeChoice choice;
-  for (const Unit& unit : UnitsOf(chain)) choice.push_back(enters[static_cast<size_t>(unit.first)]);
-  return choice;
-}
-
 int64_t NeedBytes(const Chain& chain, const Stage& stage, int first, int last) {
   const int64_t gradients = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1);
   return chain.output_bytes(first - 1) + stage.saved_bytes +

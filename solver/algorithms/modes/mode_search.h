@@ -23,11 +23,8 @@
 
 namespace stowage {
 
-// For each unit of UnitsOf(chain): whether it runs in graph mode.
+// For each unit of UnitsOf(chain): whether it runs in graph mode, as Execution::graph().
 using ModeChoice = std::vector<bool>;
-
-// The modes of an execution of the chain.
-ModeChoice ModesOf(const Chain& chain, const Execution& execution);
 
 // The bytes that stages first..last need by themselves when they run as one stage with the costs of
 // `stage`: input, saved value, and the larger of the overheads with the gradients.
