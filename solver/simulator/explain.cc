@@ -157,19 +157,16 @@ std::vector<MemoryByKind> EagerMemory(const Chain& chain, const Platform& platfo
 
 std::vector<MemoryByKind> ExplainMemory(const Chain& chain, const Platform& platform,
                                         const Schedule& schedule) {
-  const absl::StatusOr<ExecutedChain> executed = ExecutedChain::Of(chain, schedule);
+  const absl::StatusOr<ExecutedSchedule> executed = ExecutedSchedule::Of(chain, schedule);
   assert(executed.ok());
-  const std::optional<Execution>& modes = executed->execution();
-  if (!modes.has_value()) return EagerMemory(chain, platform, schedule);
-  return EagerMemory(modes->chain(), platform, modes->FromChain(schedule));
+  return EagerMemory(executed->chain(), platform, executed->schedule());
 }
 
-Explanation Explain(const ExecutedChain& executed, const Platform& platform,
-                    const Schedule& schedule, const std::vector<TimelineEntry>& timeline) {
-  const std::optional<Execution>& modes = executed.execution();
-  if (!modes.has_value()) return ExplainEager(executed.original(), platform, schedule, timeline);
-  Explanation explanation =
-      ExplainEager(modes->chain(), platform, modes->FromChain(schedule), timeline);
+Explanation Explain(const ExecutedSchedule& executed, const Platform& platform,
+                    const std::vector<TimelineEntry>& timeline) {
+  Explanation explanation = ExplainEager(executed.chain(), platform, executed.schedule(), timeline);
+  const std::optional<Execution>& modes = executed.modes();
+  if (!modes.has_value()) return explanation;
   // Convert the stage numbers back to those of the chain.
   for (Peak& peak : explanation.peaks) {
     for (Holding& holding : peak.holdings) {

@@ -14,10 +14,10 @@
 
 namespace stowage {
 
-// Requires: `timeline` is what Simulate() filled for this executed chain, platform and schedule.
+// Requires: `timeline` is what Simulate() filled for this executed schedule and platform.
 // O(operations + stages), thread-safe.
-Explanation Explain(const ExecutedChain& executed, const Platform& platform,
-                    const Schedule& schedule, const std::vector<TimelineEntry>& timeline);
+Explanation Explain(const ExecutedSchedule& executed, const Platform& platform,
+                    const std::vector<TimelineEntry>& timeline);
 
 // What takes the memory of each operation: the sum is its TimelineEntry::memory_bytes.
 // Requires: Simulate() accepts the schedule. O(operations + stages), thread-safe.

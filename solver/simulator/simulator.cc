@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -14,10 +14,11 @@ namespace stowage {
 namespace {
 
 // Prefixes an error of MemoryWalk with the operation's path.
-absl::Status AtOperation(const absl::Status& status, const Chain& chain, const Schedule& schedule,
+absl::Status AtOperation(const absl::Status& status, const ExecutedSchedule& executed,
                          size_t index) {
-  return {status.code(),
-          absl::StrCat(OperationPath(schedule, index, chain.length()), ": ", status.message())};
+  const std::string path =
+      OperationPath(executed.original_schedule(), index, executed.original_chain().length());
+  return {status.code(), absl::StrCat(path, ": ", status.message())};
 }
 
 bool OverLimit(const MemoryWalk& memory, const Platform& platform) {
@@ -34,59 +35,61 @@ void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction)
 
 }  // namespace
 
-absl::StatusOr<ExecutedChain> ExecutedChain::Of(const Chain& chain, const Schedule& schedule) {
-  if (!HasGraphOperations(schedule)) return ExecutedChain(chain, std::nullopt);
-  ASSIGN_OR_RETURN(Execution execution, Execution::Of(chain, schedule));
-  return ExecutedChain(chain, std::move(execution));
+absl::StatusOr<ExecutedSchedule> ExecutedSchedule::Of(const Chain& chain,
+                                                      const Schedule& schedule) {
+  ExecutedSchedule executed(chain, schedule);
+  if (!HasGraphOperations(schedule)) return executed;
+  ASSIGN_OR_RETURN(executed.modes_, Execution::Of(chain, schedule));
+  executed.converted_ = executed.modes_->FromChain(schedule);
+  return executed;
 }
 
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule, std::vector<TimelineEntry>* timeline,
                                     const std::stop_token& stop) {
-  ASSIGN_OR_RETURN(const ExecutedChain executed, ExecutedChain::Of(chain, schedule));
-  return Simulate(executed, platform, schedule, timeline, stop);
+  ASSIGN_OR_RETURN(const ExecutedSchedule executed, ExecutedSchedule::Of(chain, schedule));
+  return Simulate(executed, platform, timeline, stop);
 }
 
-absl::StatusOr<Simulation> Simulate(const ExecutedChain& executed_chain, const Platform& platform,
-                                    const Schedule& schedule, std::vector<TimelineEntry>* timeline,
+absl::StatusOr<Simulation> Simulate(const ExecutedSchedule& executed, const Platform& platform,
+                                    std::vector<TimelineEntry>* timeline,
                                     const std::stop_token& stop) {
   constexpr size_t kOperationsBetweenPolls = 1024;
-  const Chain& chain = executed_chain.original();
-  const Chain& executed = executed_chain.plain();
-  const std::optional<Execution>& execution = executed_chain.execution();
-  MemoryWalk memory(executed, platform, execution.has_value() ? &execution->numbers() : nullptr);
-  Queues queues(executed, platform);
+  const Chain& chain = executed.chain();
+  const std::vector<Operation>& operations = executed.schedule().operations;
+  const std::optional<Execution>& modes = executed.modes();
+  MemoryWalk memory(chain, platform, modes.has_value() ? &modes->numbers() : nullptr);
+  Queues queues(chain, platform);
   Simulation simulation;
   Prediction& prediction = simulation.prediction;
-  std::vector<bool> has_run(static_cast<size_t>(executed.length()) + 2);
+  std::vector<bool> has_run(static_cast<size_t>(chain.length()) + 2);
   if (timeline != nullptr) {
     timeline->clear();
-    timeline->reserve(schedule.operations.size());
+    timeline->reserve(operations.size());
   }
   // An empty schedule still holds the input.
   prediction.peak_memory_bytes = chain.input_bytes;
   // One pass: validity and memory first, since Queues requires a valid operation; then time.
-  for (size_t i = 0; i < schedule.operations.size(); ++i) {
+  for (size_t i = 0; i < operations.size(); ++i) {
     if (i % kOperationsBetweenPolls == 0 && stop.stop_requested()) {
       return absl::CancelledError("the simulation was stopped");
     }
-    Operation operation = schedule.operations[i];
-    if (execution.has_value()) operation = execution->FromChain(operation);
+    const Operation& operation = operations[i];
     if (const absl::Status status = memory.Execute(operation); !status.ok()) {
-      return AtOperation(status, chain, schedule, i);
+      return AtOperation(status, executed, i);
     }
     const int l = operation.stage;
     const bool runs_first = IsForward(operation.kind) && !has_run[l];
     // Entering graph mode is paid by the first forward of each run of stages in graph mode, once.
-    const bool enters = runs_first && execution.has_value() && execution->Enters(l);
+    const bool enters = runs_first && modes.has_value() && modes->Enters(l);
     // Only a stage that says so runs faster there; l may be value 0, which has no stage.
-    const bool replays = IsForward(operation.kind) &&
-                         executed.stage(l).replay_seconds.has_value() &&
-                         IsReplay(schedule.operations, i);
+    const bool replays = IsForward(operation.kind) && chain.stage(l).replay_seconds.has_value() &&
+                         IsReplay(operations, i);
     const Queues::Span span = queues.Run(
-        operation, {.entry_seconds = enters ? chain.graph_entry_seconds : 0, .replay = replays});
+        operation, {.entry_seconds = enters ? executed.original_chain().graph_entry_seconds : 0,
+                    .replay = replays});
     if (IsForward(operation.kind)) {
-      const Stage& stage = executed.stage(l);
+      const Stage& stage = chain.stage(l);
       if (!runs_first) {
         prediction.recompute_seconds += replays ? stage.ReplaySeconds() : stage.forward_seconds;
       }
@@ -94,7 +97,7 @@ absl::StatusOr<Simulation> Simulate(const ExecutedChain& executed_chain, const P
     }
     // What a backward reruns for its stage's option counts, too.
     if (operation.kind == OperationKind::kBackward && memory.save_option(l) != 0) {
-      const Stage& stage = executed.stage(l);
+      const Stage& stage = chain.stage(l);
       prediction.recompute_seconds +=
           stage.BackwardSeconds(memory.save_option(l)) - stage.backward_seconds;
     }
@@ -107,9 +110,9 @@ absl::StatusOr<Simulation> Simulate(const ExecutedChain& executed_chain, const P
     }
   }
   if (const absl::Status status = memory.Finish(); !status.ok()) {
-    return AtOperation(status, chain, schedule, schedule.operations.size());
+    return AtOperation(status, executed, operations.size());
   }
-  FillTimes(chain, queues, prediction);
+  FillTimes(executed.original_chain(), queues, prediction);
   return simulation;
 }
 

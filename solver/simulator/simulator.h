@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <stop_token>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,25 +16,30 @@
 
 namespace stowage {
 
-// The plain chain that a schedule runs: the chain itself, which it borrows, or, where operations
-// run in graph mode, the one of their Execution. Made once for all that replay the schedule.
-// Immutable.
-class ExecutedChain {
+// What a schedule runs: itself on its chain, both of which it borrows, or, where operations run in
+// graph mode, the plain chain of their Execution and the operations in its numbering. Made once for
+// all that replay the schedule. Immutable.
+class ExecutedSchedule {
  public:
   // Errors: those of Execution::Of().
-  static absl::StatusOr<ExecutedChain> Of(const Chain& chain, const Schedule& schedule);
+  static absl::StatusOr<ExecutedSchedule> Of(const Chain& chain, const Schedule& schedule);
 
-  const Chain& original() const { return *original_; }
-  const Chain& plain() const { return execution_.has_value() ? execution_->chain() : *original_; }
-  // Unset: nothing runs in graph mode, and stages have the same numbers in both chains.
-  const std::optional<Execution>& execution() const { return execution_; }
+  const Chain& chain() const { return modes_.has_value() ? modes_->chain() : *chain_; }
+  const Schedule& schedule() const { return converted_.has_value() ? *converted_ : *schedule_; }
+  // Unset: nothing runs in graph mode.
+  const std::optional<Execution>& modes() const { return modes_; }
+  // As it was asked for.
+  const Chain& original_chain() const { return *chain_; }
+  const Schedule& original_schedule() const { return *schedule_; }
 
  private:
-  ExecutedChain(const Chain& original, std::optional<Execution> execution)
-      : original_(&original), execution_(std::move(execution)) {}
+  ExecutedSchedule(const Chain& chain, const Schedule& schedule)
+      : chain_(&chain), schedule_(&schedule) {}
 
-  const Chain* original_;
-  std::optional<Execution> execution_;
+  const Chain* chain_;
+  const Schedule* schedule_;
+  std::optional<Execution> modes_;
+  std::optional<Schedule> converted_;
 };
 
 // Pure: no clock, no randomness, no I/O. O(stages + operations).
@@ -54,9 +58,9 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
                                     const Schedule& schedule,
                                     std::vector<TimelineEntry>* timeline = nullptr,
                                     const std::stop_token& stop = {});
-// The same for a schedule whose executed chain is known: `executed` is ExecutedChain::Of() it.
-absl::StatusOr<Simulation> Simulate(const ExecutedChain& executed, const Platform& platform,
-                                    const Schedule& schedule, std::vector<TimelineEntry>* timeline,
+// The same of what such a schedule executes.
+absl::StatusOr<Simulation> Simulate(const ExecutedSchedule& executed, const Platform& platform,
+                                    std::vector<TimelineEntry>* timeline,
                                     const std::stop_token& stop);
 
 }  // namespace stowage

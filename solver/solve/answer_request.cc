@@ -362,28 +362,20 @@ std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_t
 std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier) {
   // The rounding loss is a figure of the earlier request's own times.
   if (request.options.report_rounding_loss) return std::nullopt;
-  return UnlessOutOfMemory(
-      [&] {
-        std::optional<Answer> answer = Checked(request, earlier);
-        if (!answer.has_value() || earlier.outcome == Outcome::kInfeasible) return answer;
-        // A schedule that is optimal for some times need not be optimal for others.
-        if (IsProved(earlier.guarantee)) answer->guarantee = Guarantee::kUpToRounding;
-        Conclude(&*answer);
-        return answer;
-      },
-      std::nullopt);
+  std::optional<Answer> answer = Checked(request, earlier);
+  if (!answer.has_value() || earlier.outcome == Outcome::kInfeasible) return answer;
+  // A schedule that is optimal for some times need not be optimal for others.
+  if (IsProved(earlier.guarantee)) answer->guarantee = Guarantee::kUpToRounding;
+  Conclude(&*answer);
+  return answer;
 }
 
 std::optional<Answer> ReuseExactAnswer(const SolveRequest& request, const Answer& earlier) {
-  return UnlessOutOfMemory(
-      [&] {
-        std::optional<Answer> answer = Checked(request, earlier);
-        if (!answer.has_value() || earlier.outcome == Outcome::kInfeasible) return answer;
-        RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong);
-        Conclude(&*answer);
-        return answer;
-      },
-      std::nullopt);
+  std::optional<Answer> answer = Checked(request, earlier);
+  if (!answer.has_value() || earlier.outcome == Outcome::kInfeasible) return answer;
+  RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong);
+  Conclude(&*answer);
+  return answer;
 }
 
 std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
@@ -405,12 +397,11 @@ absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const
                                                        const std::stop_token& stop) {
   return UnlessOutOfMemory(
       [&]() -> absl::StatusOr<ExplainedSimulation> {
-        ASSIGN_OR_RETURN(const ExecutedChain executed, ExecutedChain::Of(chain, schedule));
+        ASSIGN_OR_RETURN(const ExecutedSchedule executed, ExecutedSchedule::Of(chain, schedule));
         ExplainedSimulation result;
-        ASSIGN_OR_RETURN(result.simulation,
-                         Simulate(executed, platform, schedule, &result.timeline, stop));
+        ASSIGN_OR_RETURN(result.simulation, Simulate(executed, platform, &result.timeline, stop));
         FillBound(chain, platform, &result.simulation.prediction);
-        result.explanation = Explain(executed, platform, schedule, result.timeline);
+        result.explanation = Explain(executed, platform, result.timeline);
         return result;
       },
       [] {

@@ -47,7 +47,8 @@ std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_t
 // answer to `request`: its schedule, simulated on this request's own chain and platform, under the
 // quick bound of FillBound(). Of `earlier` neither prediction nor explanation is read, except for
 // the notes. nullopt: the schedule does not fit here, or the request asks for the rounding loss,
-// of which the answer says nothing. Requires: RequestViolations(request) is empty. Thread-safe.
+// of which the answer says nothing. Throws std::bad_alloc.
+// Requires: RequestViolations(request) is empty. Thread-safe.
 std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier);
 // The same of an earlier answer to this very request: its guarantee and its rounding loss hold. The
 // bound is as close as that of a solve, and takes its time.

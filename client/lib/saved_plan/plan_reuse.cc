@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/lib/saved_plan/plan_difference.h"
+#include "solver/base/out_of_memory.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
 #include "solver/solve/request_violations.h"
@@ -52,8 +53,10 @@ absl::StatusOr<Answer> ReusePlan(const EarlierPlan& plan, const SolveRequest& no
   const bool is_exact = Equal(plan.request, now);
   SolveRequest reusing = now;
   if (!is_exact) reusing.options.report_rounding_loss = false;
-  std::optional<Answer> answer =
-      is_exact ? ReuseExactAnswer(now, plan.answer) : ReuseAnswer(reusing, plan.answer);
+  const auto reuse = [&] {
+    return is_exact ? ReuseExactAnswer(now, plan.answer) : ReuseAnswer(reusing, plan.answer);
+  };
+  std::optional<Answer> answer = UnlessOutOfMemory(reuse, std::nullopt);
   if (!answer.has_value()) return Useless("has a schedule that does not fit");
   // Written so that an overhead that is no number does not serve.
   if (!(answer->prediction.overhead <= MostOverhead(plan.answer))) {

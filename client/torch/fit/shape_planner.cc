@@ -17,6 +17,7 @@
 #include "client/torch/profile/profiler.h"
 #include "client/torch/profile/save_options.h"
 #include "client/torch/stages/stage_probe.h"
+#include "solver/base/out_of_memory.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
@@ -230,7 +231,8 @@ absl::Status ShapePlanner::BorrowSchedule(const std::list<ShapePlan>& others, Sh
   std::vector<Borrowable> candidates;
   for (const ShapePlan& other : others) {
     if (!other.planned.has_value() || !other.borrowed_from.empty()) continue;
-    std::optional<Answer> answer = ReuseAnswer(request, *other.planned->result.answer);
+    std::optional<Answer> answer = UnlessOutOfMemory(
+        [&] { return ReuseAnswer(request, *other.planned->result.answer); }, std::nullopt);
     if (!answer.has_value()) continue;
     candidates.push_back({*other.planned, other.shape});
     candidates.back().planned.result.answer = std::make_shared<const Answer>(*std::move(answer));

@@ -150,9 +150,9 @@ TEST_F(Modes, ErrorsUseTheChainsNumbers) {
 TEST_F(Modes, AnExplanationSpeaksOfTheChainsStages) {
   const Schedule schedule = Ops("C1 gD2-3 gS4 S5 B5 gB4 S1 gS2-3 gB2-3 B1");
   ASSERT_THAT(Simulate(chain_, platform_, schedule, &timeline_), IsOk());
-  const auto executed = ExecutedChain::Of(chain_, schedule);
+  const auto executed = ExecutedSchedule::Of(chain_, schedule);
   ASSERT_TRUE(executed.ok()) << executed.status();
-  const Explanation explanation = Explain(*executed, platform_, schedule, timeline_);
+  const Explanation explanation = Explain(*executed, platform_, timeline_);
   ASSERT_EQ(explanation.stages.size(), 4);
   EXPECT_EQ(explanation.stages[0].mode, Mode::kEager);
   EXPECT_EQ(explanation.stages[1].fused_into, 3);
