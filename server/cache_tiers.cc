@@ -13,6 +13,7 @@
 #include "server/observe/log.h"
 #include "server/redis/cluster.h"
 #include "server/warm_up.h"
+#include "solver/base/prefixed.h"
 
 namespace stowage {
 namespace {
@@ -35,11 +36,13 @@ ServerTier OpenDisk(const ServerOptions& options, Observer& observer) {
   return disk;
 }
 
+std::shared_ptr<RedisCluster> ClusterAt(const RedisUrl& url, const RedisLoginFiles& files) {
+  return std::make_shared<RedisCluster>(url.seeds, [files] { return ReadRedisLogin(files); });
+}
+
 std::unique_ptr<RedisTier> RedisAt(const RedisUrl& url, const RedisLoginFiles& files,
                                    const RedisTierOptions& options) {
-  return std::make_unique<RedisTier>(
-      std::make_unique<RedisCluster>(url.seeds, [files] { return ReadRedisLogin(files); }),
-      options);
+  return std::make_unique<RedisTier>(ClusterAt(url, files), options);
 }
 
 // Nobody takes the signals before the server has started.
@@ -62,9 +65,9 @@ ServerTier OpenShared(const ServerOptions& options, Observer& observer) {
   const GuardOptions guard = {.name = shared.name,
                               .timeout = timeout,
                               .breaker = {.failures = 5, .pause = std::chrono::seconds(1)}};
-  RedisTier& leases = *tier;
+  shared.redis = tier.get();
   shared.store = std::make_unique<GuardedTier>(std::move(tier), guard, observer);
-  shared.leases = std::make_unique<GuardedLeases>(*shared.store, leases);
+  shared.leases = std::make_unique<GuardedLeases>(*shared.store, *shared.redis);
   return shared;
 }
 
@@ -113,6 +116,15 @@ void CacheTiers::WarmUp(const ServerOptions& options) const {
   fields.emplace_back("message", result.status.ok() ? "--warm-up-time is over, or the server stops"
                                                     : std::string(result.status.message()));
   Log(LogLevel::kWarning, "warmed_up_in_part", fields);
+}
+
+absl::Status CacheTiers::ReplaceShared(const ServerOptions& options) const {
+  constexpr std::chrono::seconds kMostWait{5};
+  std::shared_ptr<RedisCluster> cluster =
+      ClusterAt(options.shared_cache, options.shared_cache_login);
+  const absl::Status answers = cluster->Masters(RedisCluster::Clock::now() + kMostWait).status();
+  if (answers.ok()) shared().redis->SetCluster(std::move(cluster));
+  return Prefixed("--shared-cache", answers);
 }
 
 std::vector<TierGauges> CacheTiers::gauges(const AnswerCache& cache) const {

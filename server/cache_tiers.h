@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/service/origin.h"
 #include "server/cache/answer_cache.h"
 #include "server/cache/cache_tier.h"
@@ -20,17 +21,20 @@
 
 namespace stowage {
 
+class RedisTier;
+
 // Without a store the server runs without the tier.
 struct ServerTier {
   std::string name;
   Origin::Source source;
   int64_t limit_bytes = 0;
   AnswerSource* answers = nullptr;  // the store's, behind its guard, where those are the server's
+  RedisTier* redis = nullptr;       // likewise, of the shared cache
   std::unique_ptr<GuardedTier> store = nullptr;
   std::unique_ptr<GuardedLeases> leases = nullptr;  // of a tier that servers share
 };
 
-// Immutable; the stores are thread-safe.
+// Which tiers there are is decided at the start; the stores are thread-safe.
 class CacheTiers {
  public:
   // Borrows the observer, to which a tier that cannot be opened is reported.
@@ -42,10 +46,17 @@ class CacheTiers {
   // Copies the answers that --warm-up names into the shared cache, and logs how that went. Blocks
   // for --warm-up-time at most, and the time of a call; until then a signal to stop ends it.
   void WarmUp(const ServerOptions& options) const;
+  bool has_shared() const { return shared().redis != nullptr; }
+  // Goes on with the shared cache of `options`, once that has answered. Calls under way end with
+  // the former one. Blocks for five seconds at most, and the look-up of a name. Errors: those of
+  // RedisCluster, behind "--shared-cache: ", and nothing changes. Requires: has_shared().
+  absl::Status ReplaceShared(const ServerOptions& options) const;
   // Of all, with what `cache` counted of those in use.
   std::vector<TierGauges> gauges(const AnswerCache& cache) const;
 
  private:
+  const ServerTier& shared() const { return tiers_.back(); }
+
   std::vector<ServerTier> tiers_;  // the quickest first
 };
 

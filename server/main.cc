@@ -23,6 +23,7 @@
 #include "server/server.h"
 #include "server/server_options.h"
 #include "solver/base/quote.h"
+#include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
@@ -99,23 +100,27 @@ std::string JoinedOrNone(const std::vector<std::string>& changes) {
   return changes.empty() ? "none" : absl::StrJoin(changes, ", ");
 }
 
-// Reads configuration, certificates and tokens again. A configuration that is invalid changes
-// nothing.
+absl::StatusOr<ConfigChanges> ReadConfiguration(const CommandLine& line, Server* server) {
+  ASSIGN_OR_RETURN(const ParsedOptions parsed,
+                   ParseServerOptions(line.argc, line.argv, STOWAGE_VERSION));
+  return server->Apply(parsed);
+}
+
+// Reads configuration, certificates and tokens again. A configuration that is invalid, or whose
+// shared cache does not answer, changes nothing.
 void Reload(const CommandLine& line, Server* server) {
   NotifyReloading();
-  const absl::StatusOr<ParsedOptions> parsed =
-      ParseServerOptions(line.argc, line.argv, STOWAGE_VERSION);
-  if (parsed.ok()) {
+  const absl::StatusOr<ConfigChanges> changes = ReadConfiguration(line, server);
+  if (changes.ok()) {
     server->ReadCredentials();
-    const ConfigChanges changes = server->Apply(*parsed);
     server->LogWarnings();
-    LogAlways(changes.after_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
-              {{"changed", JoinedOrNone(changes.applied)},
-               {"restart_needed", JoinedOrNone(changes.after_restart)}});
+    LogAlways(changes->after_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
+              {{"changed", JoinedOrNone(changes->applied)},
+               {"restart_needed", JoinedOrNone(changes->after_restart)}});
   } else {
     Log(LogLevel::kError, "reload_failed",
-        {{"message", std::string(parsed.status().message())},
-         {"remedy", "fix the file and send SIGHUP again; nothing has changed"}});
+        {{"message", std::string(changes.status().message())},
+         {"remedy", "put it right and send SIGHUP again; nothing has changed"}});
   }
   NotifyReady(server->address());
 }

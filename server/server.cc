@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/grpcpp.h"
@@ -76,6 +77,12 @@ std::unique_ptr<CallTracer> NewTracer(const ServerOptions& options, SpanExporter
   std::random_device random;
   const uint64_t seed = uint64_t{random()} << 32 | random();
   return std::make_unique<CallTracer>(options.trace_ratio, seed, *spans);
+}
+
+// Address and login, which change together.
+bool IsOfSharedCache(absl::string_view option) {
+  return option == "shared-cache" || option == "shared-cache-user-file" ||
+         option == "shared-cache-ca";
 }
 
 // Of the services, through a message of each: its descriptor is linked in only where it is used.
@@ -271,11 +278,31 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parse
   return server;
 }
 
-ConfigChanges Server::Apply(const ParsedOptions& wanted) {
+// The shared cache comes first, since it alone may fail.
+absl::StatusOr<ConfigChanges> Server::Apply(const ParsedOptions& wanted) {
+  ASSIGN_OR_RETURN(const bool is_replaced, ReplaceSharedCache(wanted));
+  const auto apply = [&](absl::string_view option) {
+    return IsOfSharedCache(option) ? is_replaced : Set(option, wanted.options);
+  };
   MutexLock lock(in_force_mutex_);
-  return ApplyChanges(
-      wanted.texts, [&](absl::string_view option) { return Set(option, wanted.options); },
-      &in_force_);
+  return ApplyChanges(wanted.texts, apply, &in_force_);
+}
+
+// Whether there is another one from now on. To begin or end having one takes a restart. The lock is
+// not held while the new one is asked: readers of the status wait for it.
+absl::StatusOr<bool> Server::ReplaceSharedCache(const ParsedOptions& wanted) {
+  if (!tiers_.has_shared() || wanted.options.shared_cache.seeds.empty()) return false;
+  std::vector<OptionText> in_force;
+  {
+    MutexLock lock(in_force_mutex_);
+    in_force = in_force_;
+  }
+  const auto changes = [&in_force](const OptionText& option) {
+    return IsOfSharedCache(option.name) && !absl::c_linear_search(in_force, option);
+  };
+  if (!absl::c_any_of(wanted.texts, changes)) return false;
+  RETURN_IF_ERROR(tiers_.ReplaceShared(wanted.options));
+  return true;
 }
 
 // A line for each option that need not wait for a restart. A limit on address space has been shared

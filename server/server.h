@@ -57,8 +57,9 @@ class Server {
   std::string http_address() const { return http_ != nullptr ? http_->address() : ""; }
 
   // Sets the options that can change while the server runs to their values in `wanted`. One thread
-  // at a time, not during Drain().
-  ConfigChanges Apply(const ParsedOptions& wanted);
+  // at a time, not during Drain(). Errors: those of CacheTiers::ReplaceShared(), and nothing
+  // changes.
+  absl::StatusOr<ConfigChanges> Apply(const ParsedOptions& wanted);
   // Reads certificates and tokens again. What is wrong with them is logged, and changes nothing.
   void ReadCredentials() { security_->ReadNow(); }
   // As UnsafeLog::LogNew().
@@ -77,6 +78,7 @@ class Server {
  private:
   Server(const ParsedOptions& parsed, const std::string& version,
          std::unique_ptr<Security> security);
+  absl::StatusOr<bool> ReplaceSharedCache(const ParsedOptions& wanted);
   bool Set(absl::string_view option, const ServerOptions& options);
   MetricsSnapshot Snapshot() const;
   v1::ServerStatus Status(std::optional<double> since_seconds);

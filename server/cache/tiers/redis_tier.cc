@@ -165,10 +165,20 @@ RedisCluster::Clock::time_point RedisTier::Deadline() const {
   return RedisCluster::Clock::now() + options_.timeout;
 }
 
+void RedisTier::SetCluster(std::shared_ptr<RedisCluster> cluster) {
+  MutexLock lock(mutex_);
+  cluster_.swap(cluster);  // the old one is closed once the lock is released
+}
+
+std::shared_ptr<RedisCluster> RedisTier::Cluster() const {
+  MutexLock lock(mutex_);
+  return cluster_;
+}
+
 absl::StatusOr<CachedAnswerPtr> RedisTier::Get(const Fingerprint& key) {
   const std::string name = KeyIn(ToHex(key));
   absl::StatusOr<RedisReply> reply =
-      cluster_->Call(name, {"HMGET", name, "owner", "answer"}, Deadline());
+      Cluster()->Call(name, {"HMGET", name, "owner", "answer"}, Deadline());
   if (!reply.ok()) return Failed(reply.status());
   if (reply->elements.size() == 2 && reply->elements[1].is_nil()) return CachedAnswerPtr();
   CachedAnswerPtr cached;
@@ -188,20 +198,21 @@ absl::StatusOr<int64_t> RedisTier::Store(const CachedAnswer& cached, absl::strin
   const std::string time_to_live =
       absl::StrCat(std::chrono::milliseconds(options_.time_to_live).count());
   const auto deadline = Deadline();
+  const std::shared_ptr<RedisCluster> cluster = Cluster();
   if (key != cached.keys.rounded) {
     const std::string exact_keys = ExactKeysOf(cached.keys.rounded);
     absl::Status added =
-        cluster_->Call(exact_keys, {"SADD", exact_keys, ToHex(key)}, deadline).status();
+        cluster->Call(exact_keys, {"SADD", exact_keys, ToHex(key)}, deadline).status();
     if (added.ok()) {
-      added = cluster_->Call(exact_keys, {"PEXPIRE", exact_keys, time_to_live}, deadline).status();
+      added = cluster->Call(exact_keys, {"PEXPIRE", exact_keys, time_to_live}, deadline).status();
     }
     if (!added.ok()) return Failed(added);
   }
   const absl::StatusOr<RedisReply> put =
-      cluster_->Run(PutScript(), {name, LeaseOf(name)},
-                    {cached.owner, ValueOf(cached), time_to_live, absl::StrCat(cached.lease_token),
-                     Milliseconds(options_.lease), how},
-                    deadline);
+      cluster->Run(PutScript(), {name, LeaseOf(name)},
+                   {cached.owner, ValueOf(cached), time_to_live, absl::StrCat(cached.lease_token),
+                    Milliseconds(options_.lease), how},
+                   deadline);
   if (!put.ok()) return Failed(put.status());
   return put->integer;
 }
@@ -221,7 +232,7 @@ absl::StatusOr<bool> RedisTier::PutIfAbsent(CachedAnswerPtr cached) {
 }
 
 absl::Status RedisTier::Visit(absl::FunctionRef<bool(CachedAnswerPtr)> visit) {
-  const absl::StatusOr<std::vector<RedisNode>> nodes = cluster_->Masters(Deadline());
+  const absl::StatusOr<std::vector<RedisNode>> nodes = Cluster()->Masters(Deadline());
   if (!nodes.ok()) return Failed(nodes.status());
   for (const RedisNode& node : *nodes) {
     ASSIGN_OR_RETURN(const bool goes_on, VisitNode(node, visit));
@@ -237,7 +248,7 @@ absl::StatusOr<bool> RedisTier::VisitNode(const RedisNode& node,
   std::string cursor = "0";
   do {
     const absl::StatusOr<RedisReply> page =
-        cluster_->CallNode(node, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"}, Deadline());
+        Cluster()->CallNode(node, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"}, Deadline());
     if (!page.ok()) return Failed(page.status());
     if (page->elements.size() != 2) return Failed(absl::DataLossError("SCAN returns no page"));
     if (!visit(nullptr)) return false;  // of other keys there may be many
@@ -256,7 +267,7 @@ absl::StatusOr<bool> RedisTier::VisitNode(const RedisNode& node,
 absl::StatusOr<int64_t> RedisTier::Remove(const Fingerprint& rounded) {
   const std::string exact_keys = ExactKeysOf(rounded);
   absl::StatusOr<RedisReply> members =
-      cluster_->Call(exact_keys, {"SMEMBERS", exact_keys}, Deadline());
+      Cluster()->Call(exact_keys, {"SMEMBERS", exact_keys}, Deadline());
   if (!members.ok()) return Failed(members.status());
   const std::string name = KeyIn(ToHex(rounded));
   ASSIGN_OR_RETURN(int64_t removed, Unlink(name));
@@ -271,7 +282,7 @@ absl::StatusOr<int64_t> RedisTier::Remove(const Fingerprint& rounded) {
 
 // Returns how many there were, 0 or 1.
 absl::StatusOr<int64_t> RedisTier::Unlink(absl::string_view key) {
-  const absl::StatusOr<RedisReply> reply = cluster_->Call(key, {"UNLINK", key}, Deadline());
+  const absl::StatusOr<RedisReply> reply = Cluster()->Call(key, {"UNLINK", key}, Deadline());
   if (!reply.ok()) return Failed(reply.status());
   return reply->integer;
 }
@@ -279,7 +290,7 @@ absl::StatusOr<int64_t> RedisTier::Unlink(absl::string_view key) {
 absl::StatusOr<SolveLease> RedisTier::Ask(const Fingerprint& key, absl::string_view how) {
   const std::string name = KeyIn(ToHex(key));
   const std::string lease_name = LeaseOf(name);
-  const absl::StatusOr<RedisReply> reply = cluster_->Run(
+  const absl::StatusOr<RedisReply> reply = Cluster()->Run(
       TakeScript(), {lease_name, name},
       {Milliseconds(options_.lease), Milliseconds(kRemembered * options_.lease), how}, Deadline());
   if (!reply.ok()) return Failed(reply.status());
@@ -301,10 +312,10 @@ absl::StatusOr<SolveLease> RedisTier::Look(const Fingerprint& key) { return Ask(
 absl::StatusOr<bool> RedisTier::Renew(const Fingerprint& key, int64_t token, double fraction) {
   const std::string lease_name = LeaseOf(KeyIn(ToHex(key)));
   const absl::StatusOr<RedisReply> reply =
-      cluster_->Run(RenewScript(), {lease_name},
-                    {absl::StrCat(token), Milliseconds(options_.lease),
-                     Milliseconds(kRemembered * options_.lease), absl::StrCat(fraction)},
-                    Deadline());
+      Cluster()->Run(RenewScript(), {lease_name},
+                     {absl::StrCat(token), Milliseconds(options_.lease),
+                      Milliseconds(kRemembered * options_.lease), absl::StrCat(fraction)},
+                     Deadline());
   if (!reply.ok()) return Failed(reply.status());
   if (reply->integer == 0) ++lost_;
   return reply->integer != 0;
@@ -314,7 +325,7 @@ absl::Status RedisTier::End(const Fingerprint& key, int64_t token, bool is_done)
   const std::string lease_name = LeaseOf(KeyIn(ToHex(key)));
   const std::chrono::milliseconds known = is_done ? options_.lease : std::chrono::milliseconds(0);
   const absl::Status ended =
-      cluster_
+      Cluster()
           ->Run(EndScript(), {lease_name}, {absl::StrCat(token), Milliseconds(known)}, Deadline())
           .status();
   return ended.ok() ? ended : Failed(ended);

@@ -16,12 +16,14 @@
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/cache_tier.h"
 #include "server/cache/solve_leases.h"
 #include "server/redis/cluster.h"
+#include "solver/base/mutex.h"
 
 namespace stowage {
 
@@ -37,8 +39,11 @@ class RedisTier final : public CacheTier,
                         public AnswerTarget,
                         public SolveLeases {
  public:
-  explicit RedisTier(std::unique_ptr<RedisCluster> cluster, const RedisTierOptions& options = {})
-      : cluster_(std::move(cluster)), options_(options) {}
+  explicit RedisTier(std::shared_ptr<RedisCluster> cluster, const RedisTierOptions& options = {})
+      : options_(options), cluster_(std::move(cluster)) {}
+
+  // Calls that begin from now on go to this one. Those under way keep the old one until they end.
+  void SetCluster(std::shared_ptr<RedisCluster> cluster);
 
   absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override;
   absl::Status Put(CachedAnswerPtr cached) override;
@@ -57,14 +62,16 @@ class RedisTier final : public CacheTier,
 
  private:
   RedisCluster::Clock::time_point Deadline() const;
+  std::shared_ptr<RedisCluster> Cluster() const;
   absl::StatusOr<int64_t> Store(const CachedAnswer& cached, absl::string_view how);
   absl::StatusOr<bool> VisitNode(const RedisNode& node,
                                  absl::FunctionRef<bool(CachedAnswerPtr)> visit);
   absl::StatusOr<SolveLease> Ask(const Fingerprint& key, absl::string_view how);
   absl::StatusOr<int64_t> Unlink(absl::string_view key);
 
-  const std::unique_ptr<RedisCluster> cluster_;
   const RedisTierOptions options_;
+  mutable Mutex mutex_;
+  std::shared_ptr<RedisCluster> cluster_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int64_t> taken_ = 0;
   std::atomic<int64_t> taken_over_ = 0;
   std::atomic<int64_t> waited_ = 0;

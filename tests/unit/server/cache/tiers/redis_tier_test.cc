@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <set>
 #include <string>
@@ -103,6 +104,32 @@ TEST(RedisTierTest, ListsNoKeysOfOthers) {
   nodes.Ask(0, {"HSET", NameOf(8), "owner", "client", "answer", "none"});
   EXPECT_EQ(Visited(*tier, 10), std::set<std::string>{ToHex(NumberedKeys(7).rounded)});
   EXPECT_EQ(nodes.Ask(0, {"GET", "theirs"}), "1\n");
+}
+
+TEST(RedisTierTest, GoesToAnotherClusterWhileACallIsUnderWay) {
+  std::promise<void> asked;
+  std::promise<void> answered;
+  const FakeRedis former([&](const std::vector<std::string>& command) -> std::string {
+    if (command[0] == "CLUSTER") return "-ERR This instance has cluster support disabled\r\n";
+    asked.set_value();
+    answered.get_future().wait();
+    return "*2\r\n$-1\r\n$-1\r\n";
+  });
+  const RedisNodes nodes(1);
+  ASSERT_THAT(TierOf(nodes)->Put(AnswerTo(7)), IsOk());
+  const auto tier = TierAt({former.node()});
+  absl::StatusOr<CachedAnswerPtr> under_way;
+  std::thread caller([&] { under_way = tier->Get(NumberedKeys(7).rounded); });
+  asked.get_future().wait();
+  tier->SetCluster(std::make_shared<RedisCluster>(ParseRedisUrl(nodes.Url())->seeds,
+                                                  [] { return RedisLogin(); }));
+  const auto found = tier->Get(NumberedKeys(7).rounded);
+  answered.set_value();
+  caller.join();
+  ASSERT_THAT(found, IsOk());
+  EXPECT_NE(*found, nullptr);
+  ASSERT_THAT(under_way, IsOk());
+  EXPECT_EQ(*under_way, nullptr) << "of the former one";
 }
 
 // The state of a lease that is asked for, or an error's text.
