@@ -142,6 +142,23 @@ TEST_F(Targets, MegatronHasTwoMethods) {
   }
 }
 
+TEST_F(Targets, MegatronRerunsTheSameModulesInEveryLayer) {
+  Chain chain = EqualChain(3);
+  for (Stage& stage : chain.stages) {
+    stage.save_options = {{"", 20, 3, 0, {}, {}, {"mlp"}}, {"", 10, 3, 0, {}, {}, {"core_attn"}}};
+  }
+  const Layers layers(chain, {1, 3}, LayerUnit::kStage, WayNames::kRerun);
+  const auto written = [&layers](const Pieces& pieces) {
+    return FindTarget("megatron")->write({&layers, pieces, {}});
+  };
+  const auto same = written({{1, 3, false, 2}});
+  ASSERT_THAT(same, IsOk());
+  EXPECT_THAT(*same, HasSubstr("--recompute-modules core_attn\n"));
+  EXPECT_THAT(
+      written({{1, 2, false, 1}, {3, 3, false, 2}}),
+      Fails(absl::StatusCode::kInvalidArgument, HasSubstr("the same modules of every layer")));
+}
+
 TEST_F(Targets, DeepSpeedIsJson) {
   EXPECT_EQ(Text("deepspeed", pairs_), R"({
   "comment": [

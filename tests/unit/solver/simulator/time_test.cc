@@ -160,6 +160,13 @@ TEST_F(Time, LetsAnOffloadWaitForThePrefetchOfItsValue) {
   EXPECT_EQ(timeline_[4].waits_for, 3);
 }
 
+TEST_F(Time, MakesABackwardWaitForWhatItsOwnStageSaved) {
+  // O2 2-5; R2 5; P2 5-8; B2 reads it: 8.
+  Run("S1 S2 S3 B3 O2 R2 P2 B2 B1");
+  EXPECT_EQ(timeline_[7].start_seconds, 8);
+  EXPECT_EQ(timeline_[7].waits_for, 6);
+}
+
 TEST_F(Time, CountsTransfersThatEndLast) {
   // No valid schedule ends with a transfer: an offload would leave a value on the host, and B1
   // waits for a prefetch. The makespan covers every queue nevertheless.
