@@ -98,6 +98,27 @@ TEST_F(LowerBound, TakesWhatCostsLessOfTransfersAndForwards) {
   ExpectSeconds(9.5);  // value 1 comes back between BACKWARD 3 and BACKWARD 2
 }
 
+// BACKWARD 6 leaves no room for what the unit saved, which the schedule sends away as one.
+TEST_F(LowerBound, ChargesAUnitInGraphModeNoLatencyForEachOfItsStages) {
+  chain_ = EqualChain(6);
+  for (int l = 1; l <= 4; ++l) {
+    Stage& stage = chain_.stages[static_cast<size_t>(l) - 1];
+    stage.fusion_group = "unit";
+    stage.graph = GraphCosts{1, 2, 10, 0, 0};
+  }
+  ForbidRecomputation();
+  chain_.stages[4].saved_bytes = 10;
+  chain_.stages[5].backward_overhead_bytes = 100;
+  platform_.memory_bytes = 170;
+  platform_.offload_bytes_per_second = 1e9;
+  platform_.transfer_latency_seconds = 100;
+  const auto simulation =
+      Simulate(chain_, platform_, Ops("gS1-4 S5 O4 R4 S6 S7 B7 B6 P4 B5 gB1-4"));
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_TRUE(simulation->feasible());
+  EXPECT_LE(Seconds(), simulation->prediction.makespan_seconds);
+}
+
 TEST_F(LowerBound, RespectsWhatMayNotLeave) {
   platform_.memory_bytes = 100;
   platform_.offload_bytes_per_second = 1e9;
