@@ -143,3 +143,23 @@ def test_what_only_an_output_takes_is_left_out_of_replays_and_backwards() -> Non
     # FORWARD_SAVE 2, and BACKWARD 2 once what only the forward holds has gone.
     assert peak(none, none, passing=8) == 10 + 10 + 30 + 20 - 8
     assert peak(none, none, passing=30) == 10 + 10 + 30
+
+
+def test_shared_gradients_are_held_from_the_losss_backward_on() -> None:
+    stage = stowage.Stage(forward_seconds=1, backward_seconds=1, output_bytes=10, saved_bytes=30)
+    chain = stowage.Chain(input_bytes=10, stages=(stage, stage), loss=stowage.Stage())
+    kind = stowage.OperationKind
+    order = [*((kind.FORWARD_SAVE, i) for i in (1, 2, 3)), *((kind.BACKWARD, i) for i in (3, 2, 1))]
+    operations = tuple(stowage.Operation(kind=what, stage=number) for what, number in order)
+    schedule = stowage.Schedule(operations=operations)
+
+    def peak(save: int, shared: int) -> int:
+        of_stages = (Overheads(0, save, 0, 0, save), Overheads(0, 0, 0, 0, 0))
+        platform = stowage.Platform(memory_bytes=10**9)
+        return ChainMemory(of_stages, shared, 0).peak(chain, platform, schedule)
+
+    # BACKWARD 2: the input, both layers and two gradients.
+    assert peak(save=0, shared=0) == 10 + 30 + 30 + 20
+    assert peak(save=0, shared=50) == 10 + 30 + 30 + 20 + 50
+    # FORWARD_SAVE 1 is before it.
+    assert peak(save=1000, shared=50) == 10 + 30 + 1000
