@@ -39,7 +39,7 @@ class StowageCallback(lightning.pytorch.Callback):  # type: ignore[misc, unused-
     def on_train_start(
         self, trainer: lightning.pytorch.Trainer, pl_module: lightning.pytorch.LightningModule
     ) -> None:
-        """Of the trainer: the model is wrapped or sharded by now."""
+        """The model is wrapped or sharded by now."""
         try:
             self._module = pl_module.get_submodule(self._name)
         except AttributeError as error:
@@ -55,34 +55,14 @@ class StowageCallback(lightning.pytorch.Callback):  # type: ignore[misc, unused-
         }
         self._first_step = FirstStep(self._module, strict=self._strict, **arguments)
 
-    def on_train_batch_end(
-        self,
-        trainer: lightning.pytorch.Trainer,
-        pl_module: lightning.pytorch.LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-    ) -> None:
-        """Of the trainer."""
+    def on_train_batch_end(self, *_: Any) -> None:
         if self._first_step is not None:
             self._first_step.check()
 
-    def on_train_end(
-        self, trainer: lightning.pytorch.Trainer, pl_module: lightning.pytorch.LightningModule
-    ) -> None:
-        """Of the trainer."""
-        self._end()
+    def on_exception(self, *_: Any) -> None:
+        self.on_train_end()
 
-    def on_exception(
-        self,
-        trainer: lightning.pytorch.Trainer,
-        pl_module: lightning.pytorch.LightningModule,
-        exception: BaseException,
-    ) -> None:
-        """Of the trainer."""
-        self._end()
-
-    def _end(self) -> None:
+    def on_train_end(self, *_: Any) -> None:
         if self._first_step is not None:
             if self._first_step.fitted is not None and self._module is not None:
                 self.report = stowage.report(self._module)

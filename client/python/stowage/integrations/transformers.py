@@ -37,7 +37,7 @@ class StowageCallback(transformers.TrainerCallback):  # type: ignore[misc, unuse
         self.report: Report | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Of the trainer: the model is wrapped or sharded by now."""
+        """The model is wrapped or sharded by now."""
         model = more["model"]
         if turn_off_checkpointing(model):
             _log.warning(
@@ -49,13 +49,11 @@ class StowageCallback(transformers.TrainerCallback):  # type: ignore[misc, unuse
         arguments.setdefault("verbose", bool(state.is_world_process_zero) and not args.disable_tqdm)
         self._first_step = FirstStep(model, strict=self._strict, **arguments)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Of the trainer."""
+    def on_step_end(self, *_: Any, **more: Any) -> None:
         if self._first_step is not None:
             self._first_step.check()
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Of the trainer."""
+    def on_train_end(self, *_: Any, **more: Any) -> None:
         if self._first_step is not None:
             if self._first_step.fitted is not None:
                 self.report = stowage.report(more["model"])
