@@ -221,6 +221,43 @@ def draw(
     finish(figure, grid[0], path)
 
 
+def pofo_link(gigabytes: float) -> Platform:
+    """A link of so many GB/s, which both directions share, as in POFO's figures."""
+    return Platform(offload_bytes_per_second=gigabytes * 1e9, half_duplex=True)
+
+
+def pofo_figure(
+    what: str,
+    arguments: Sequence[str] | None,
+    *,
+    name: str,
+    flag: str,
+    places: str,
+    label: str,
+    setting: Callable[[float], tuple[Platform, float]],
+) -> list[Result]:
+    """Draws a figure of POFO's paper: overheads of its solvers over `label`, on its networks.
+
+    Args:
+        what: The script's description.
+        name: Of the picture.
+        flag: The option for the places on the axis, which are `places` by default.
+        setting: The link and the α of a place.
+    """
+    flags = parser(what, POFO_NETWORKS)
+    flags.add_argument(flag, dest="places", type=numbers, default=places, metavar="LIST")
+    options = flags.parse_args(arguments)
+    found: list[Result] = []
+    for network, chain in chains_of(options.networks).items():
+        progress(network)
+        for place in options.places:
+            link, alpha = setting(place)
+            found += results(network, chain, place, percent(alpha), link, POFO_SOLVERS)
+    print_summary(found)
+    draw(found, overhead_percent, (label, "overhead [%]"), options.output / f"{name}.png")
+    return found
+
+
 def panels(count: int) -> tuple[Figure, list[Axes]]:
     """So many places to draw, at most four in a row."""
     columns = min(count, 4)

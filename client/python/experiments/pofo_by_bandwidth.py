@@ -11,45 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common import (
-    POFO_NETWORKS,
-    POFO_SOLVERS,
-    Result,
-    chains_of,
-    draw,
-    numbers,
-    overhead_percent,
-    parser,
-    percent,
-    print_summary,
-    progress,
-    results,
-)
-
-from stowage import Platform
+from common import Result, pofo_figure, pofo_link
 
 ALPHA = 0.2
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Result]:
-    flags = parser(__doc__, POFO_NETWORKS)
-    flags.add_argument(
-        "--bandwidths",
-        type=numbers,
-        default="12,14,16,18,20,22,24,26,28,30,32,34,36",
-        metavar="LIST",
+    return pofo_figure(
+        __doc__,
+        arguments,
+        name="pofo_by_bandwidth",
+        flag="--bandwidths",
+        places="12,14,16,18,20,22,24,26,28,30,32,34,36",
+        label="bandwidth [GB/s]",
+        setting=lambda gigabytes: (pofo_link(gigabytes), ALPHA),
     )
-    options = flags.parse_args(arguments)
-    found: list[Result] = []
-    for name, chain in chains_of(options.networks).items():
-        progress(name)
-        for rate in options.bandwidths:
-            link = Platform(offload_bytes_per_second=rate * 1e9, half_duplex=True)
-            found += results(name, chain, rate, percent(ALPHA), link, POFO_SOLVERS)
-    print_summary(found)
-    path = options.output / "pofo_by_bandwidth.png"
-    draw(found, overhead_percent, ("bandwidth [GB/s]", "overhead [%]"), path)
-    return found
 
 
 if __name__ == "__main__":

@@ -12,41 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common import (
-    POFO_NETWORKS,
-    POFO_SOLVERS,
-    Result,
-    chains_of,
-    draw,
-    numbers,
-    overhead_percent,
-    parser,
-    percent,
-    print_summary,
-    progress,
-    results,
-)
-
-from stowage import Platform
-
-LINK = Platform(offload_bytes_per_second=12e9, half_duplex=True)
+from common import Result, pofo_figure, pofo_link
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Result]:
-    flags = parser(__doc__, POFO_NETWORKS)
-    flags.add_argument(
-        "--alphas", type=numbers, default="0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1", metavar="LIST"
+    return pofo_figure(
+        __doc__,
+        arguments,
+        name="pofo_by_memory",
+        flag="--alphas",
+        places="0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+        label="memory α",
+        setting=lambda alpha: (pofo_link(12), alpha),
     )
-    options = flags.parse_args(arguments)
-    found: list[Result] = []
-    for name, chain in chains_of(options.networks).items():
-        progress(name)
-        for alpha in options.alphas:
-            found += results(name, chain, alpha, percent(alpha), LINK, POFO_SOLVERS)
-    print_summary(found)
-    path = options.output / "pofo_by_memory.png"
-    draw(found, overhead_percent, ("memory α", "overhead [%]"), path)
-    return found
 
 
 if __name__ == "__main__":
