@@ -50,7 +50,7 @@ class Coordinator:
         self._alone = alone
         # Of the step, where it is run without a pass.
         self._without_pass: Program | None = program if self._can_do_without(program) else None
-        self._other_sizes = other_sizes
+        self.other_sizes = other_sizes  # None: it has one plan
         self._transfers = transfers
         self._chain_slots = tuple(chain_slots)
         self._pass: Pass | None = None
@@ -67,17 +67,12 @@ class Coordinator:
             self._installed.remove()
             self._installed = None
 
-    @property
-    def other_sizes(self) -> OtherSizes | None:
-        """The plans for inputs of other sizes; None: it has one plan."""
-        return self._other_sizes
-
     def _call(self, stage: int, args: Any, kwargs: Any) -> Any:
         if stage == 1:
             self._checkpointing.warn_once()
             program, observed = self.program, None
-            if self._other_sizes is not None:
-                program, observed = self._other_sizes.program_for(args, kwargs)
+            if self.other_sizes is not None:
+                program, observed = self.other_sizes.program_for(args, kwargs)
             is_without = self._can_do_without(program) and observed is None
             self._without_pass = program if is_without else None
             if not is_without:

@@ -219,15 +219,12 @@ class Pass:
         if value is None:
             raise RuntimeError("a layer's input is read that the schedule has dropped")
         if value.overwritten():
-            self._refuse_overwritten(stage)
+            name = self._stages[stage - 1].name
+            raise RuntimeError(
+                f"the input of {name} was changed in place after {name} had read it, and what "
+                "needs it is yet to run: change a copy, or call stowage.unfit(model)"
+            )
         return value.outputs()
-
-    def _refuse_overwritten(self, stage: int) -> NoReturn:
-        name = self._stages[stage - 1].name
-        raise RuntimeError(
-            f"the input of {name} was changed in place after {name} had read it, and what needs it "
-            "is yet to run: change a copy, or call stowage.unfit(model)"
-        )
 
     def _run_to(self, end: int) -> None:
         operations = self._program.operations

@@ -10,6 +10,7 @@ that is.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -257,13 +258,7 @@ def _part_between(low: Signature, signature: Signature, high: Signature) -> floa
 
 
 def _elements(signature: Signature) -> int:
-    total = 0
-    for shape, _ in signature:
-        count = 1
-        for length in shape:
-            count *= length
-        total += count
-    return total
+    return sum(math.prod(shape) for shape, _ in signature)
 
 
 def _within(one: Signature, other: Signature) -> bool:

@@ -10,7 +10,7 @@ from stowage.model import OperationKind, Schedule
 
 
 class Step(IntEnum):
-    """What an operation does; as `OperationKind`."""
+    """What an operation does: the values are those of `OperationKind`."""
 
     SAVE = 1
     CHECKPOINT = 2
@@ -19,17 +19,6 @@ class Step(IntEnum):
     OFFLOAD = 5
     RELEASE = 6
     PREFETCH = 7
-
-
-_STEPS = {
-    OperationKind.FORWARD_SAVE: Step.SAVE,
-    OperationKind.FORWARD_CHECKPOINT: Step.CHECKPOINT,
-    OperationKind.FORWARD_DISCARD: Step.DISCARD,
-    OperationKind.BACKWARD: Step.BACKWARD,
-    OperationKind.OFFLOAD: Step.OFFLOAD,
-    OperationKind.RELEASE: Step.RELEASE,
-    OperationKind.PREFETCH: Step.PREFETCH,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +51,17 @@ class Program:
     @staticmethod
     def of(schedule: Schedule, length: int) -> Program:
         """Requires: the simulator accepts the schedule for a chain of so many stages."""
-        for index, operation in enumerate(schedule.operations):
-            if operation.kind not in _STEPS:
-                raise ValueError(
-                    f"schedule.operations[{index}]: {operation.kind.name} is not for modules, "
-                    "which keep their inputs; solve the chain without input_unread"
-                )
         operations: list[tuple[Step, int]] = []
         save_options: list[int] = []
         source: list[int] = []
         for index, operation in enumerate(schedule.operations):
+            if operation.kind is OperationKind.FORWARD_SAVE_DISCARD:
+                raise ValueError(
+                    f"schedule.operations[{index}]: {operation.kind.name} is not for modules, "
+                    "which keep their inputs; solve the chain without input_unread"
+                )
             if operation.stage <= length:
-                operations.append((_STEPS[operation.kind], operation.stage))
+                operations.append((Step(operation.kind.value), operation.stage))
                 save_options.append(operation.save_option or 0)
                 source.append(index)
         first = [-1] * (length + 1)

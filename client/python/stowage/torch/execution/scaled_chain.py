@@ -27,9 +27,7 @@ def scaled(chain: Chain, sizes: Sequence[Observed], ratio: float) -> Chain:
             saved_bytes=max(
                 int(stage.saved_bytes * grows) if size.option else size.saved, size.output
             ),
-            gradient_bytes=(
-                None if stage.gradient_bytes is None else int(stage.gradient_bytes * gradient)
-            ),
+            gradient_bytes=_times(stage.gradient_bytes, gradient),
         )
         options = tuple(_grown_option(option, grown, grows) for option in stage.save_options)
         stages.append(replace(grown, save_options=options))
@@ -37,9 +35,7 @@ def scaled(chain: Chain, sizes: Sequence[Observed], ratio: float) -> Chain:
     return replace(
         chain,
         input_bytes=int(chain.input_bytes * ratio),
-        input_gradient_bytes=(
-            None if chain.input_gradient_bytes is None else int(chain.input_gradient_bytes * ratio)
-        ),
+        input_gradient_bytes=_times(chain.input_gradient_bytes, ratio),
         stages=tuple(stages),
         loss=(
             None
@@ -47,6 +43,10 @@ def scaled(chain: Chain, sizes: Sequence[Observed], ratio: float) -> Chain:
             else replace(_grown(loss, ratio), saved_bytes=int(loss.saved_bytes * ratio))
         ),
     )
+
+
+def _times(size: int | None, factor: float) -> int | None:
+    return None if size is None else int(size * factor)
 
 
 def _grown(stage: Stage, factor: float) -> Stage:

@@ -604,7 +604,7 @@ def _on_other_sizes(rank: int, mesh: DeviceMesh) -> Any:
         for _ in range(2):
             seen.append(_train(mine, rank))
             if fits:
-                fitted.coordinator._other_sizes.wait()
+                fitted.coordinator.other_sizes.wait()
     return seen[:2] == seen[2:]
 
 

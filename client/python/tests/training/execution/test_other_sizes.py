@@ -31,8 +31,8 @@ def _fitted(example: Example, **more: Any) -> stowage.torch.Fitted:
 
 
 def _sizes(coordinator: Coordinator) -> OtherSizes:
-    assert coordinator._other_sizes is not None
-    return coordinator._other_sizes
+    assert coordinator.other_sizes is not None
+    return coordinator.other_sizes
 
 
 @pytest.mark.parametrize("batch", [2, 24])
@@ -98,7 +98,7 @@ torch.set_num_threads(1)
 layers = [nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(48)]
 model = nn.Sequential(*layers)
 fitted = stowage.fit(model, torch.randn(64, 16), activations="20%", verbose=False, measure=False)
-sizes = fitted.coordinator._other_sizes
+sizes = fitted.coordinator.other_sizes
 find = sizes._find
 def find_for_ever(chain, outside):
     while True:
