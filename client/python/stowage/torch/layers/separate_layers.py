@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -69,12 +70,9 @@ def separate_layers(root: Visit) -> list[Visit]:
 def least_bytes(root: Visit, layers: Sequence[Visit]) -> int:
     """What a step takes if each layer is replayed, as far as calls tell."""
     replayed = [visit for visit in layers if _gain(visit) > 0]
-    inputs: dict[int, int] = {}
-    for visit in replayed:
-        inputs.update(visit.inputs)
     inside = sum(visit.saved_bytes for visit in replayed)
     largest = max((visit.saved_bytes for visit in replayed), default=0)
-    return root.saved_bytes - inside + sum(inputs.values()) + largest
+    return root.saved_bytes - inside + _bytes_of_inputs(replayed) + largest
 
 
 def least_of_chain(root: Visit, run: Sequence[Visit]) -> int:
@@ -89,11 +87,13 @@ def least_of_chain(root: Visit, run: Sequence[Visit]) -> int:
                 current = 0
             current += visit.saved_bytes
             largest = max(largest, current)
-        inputs: dict[int, int] = {}
-        for visit in starts:
-            inputs.update(visit.inputs)
-        least = min(least, root.saved_bytes - inside + sum(inputs.values()) + largest)
+        least = min(least, root.saved_bytes - inside + _bytes_of_inputs(starts) + largest)
     return least
+
+
+def _bytes_of_inputs(visits: Iterable[Visit]) -> int:
+    """Of their arguments, each storage once."""
+    return sum({key: size for visit in visits for key, size in visit.inputs.items()}.values())
 
 
 def named_layers(trace: Trace, modules: Sequence[nn.Module]) -> list[Visit]:
@@ -164,9 +164,7 @@ def _best(kinds: Iterable[_Kind], most: int, least: int) -> tuple[int, list[_Kin
 
 def _are_whole(visits: Sequence[Visit]) -> bool:
     """Whether they are all calls of their modules: a module is called by more than one parent."""
-    counts: dict[nn.Module, int] = {}
-    for visit in visits:
-        counts[visit.module] = counts.get(visit.module, 0) + 1
+    counts = Counter(visit.module for visit in visits)
     return all(counts[visit.module] == visit.calls for visit in visits)
 
 

@@ -18,6 +18,7 @@ from stowage.torch.distributed.sharding import settle
 from stowage.torch.layers.structure import tensors_of
 from stowage.torch.measuring.workload import Workload
 from stowage.torch.tensors.replay import RandomStates, same_content
+from stowage.torch.tensors.storages import version_of
 
 # What PyTorch itself keeps of a module: parameters, buffers, parts, hooks, training mode.
 _ATTRIBUTES = vars(nn.Module()).keys()
@@ -153,7 +154,7 @@ class _Kept:
         self.tensor = tensor
         self._alias = tensor.detach()
         self._place = _place(tensor)
-        self._version = _version(tensor)
+        self._version = version_of(tensor)
         self._is_leaf = tensor.is_leaf
         self._requires_grad = tensor.requires_grad
         self._content: Tensor | None = None
@@ -182,7 +183,7 @@ class _Kept:
         if self._is_leaf and tensor.requires_grad != self._requires_grad:
             tensor.requires_grad_(self._requires_grad)
         if content is None:
-            return _version(tensor) != self._version
+            return version_of(tensor) != self._version
         if not same_content(tensor, content):
             tensor.copy_(content)
         return True
@@ -231,10 +232,6 @@ def _place(tensor: Tensor) -> tuple[Any, ...]:
     storage = tensor.untyped_storage()
     where = tensor.storage_offset(), tensor.stride(), storage.data_ptr()
     return storage.nbytes(), tensor.shape, tensor.dtype, tensor.device, where
-
-
-def _version(tensor: Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _copy(value: Any) -> Any:
