@@ -13,12 +13,19 @@
 namespace stowage {
 namespace {
 
-// An answer to another request of the same rounded instance for `request`, with prediction and
-// explanation from a simulation of its schedule on the request's own chain; null: it does not fit
-// there. That a budget is infeasible holds for equal sizes only.
-AnswerPtr Reuse(const SolveRequest& request, const Answer& earlier, bool same_sizes) {
-  if (earlier.outcome == Outcome::kInfeasible && !same_sizes) return nullptr;
-  std::optional<Answer> answer = ReuseAnswer(request, earlier);
+// An answer and the keys of the request that it was solved for.
+struct Earlier {
+  const Answer& answer;
+  const CacheKeys& keys;
+};
+
+// The earlier answer to another request of the same rounded instance for `request`, with prediction
+// and explanation from a simulation of its schedule on the request's own chain; null: it does not
+// fit there. That a budget is infeasible holds for equal sizes only.
+AnswerPtr Reuse(const SolveRequest& request, const CacheKeys& keys, const Earlier& earlier) {
+  const bool same_sizes = earlier.keys.exact_sizes == keys.exact_sizes;
+  if (earlier.answer.outcome == Outcome::kInfeasible && !same_sizes) return nullptr;
+  std::optional<Answer> answer = ReuseAnswer(request, earlier.answer);
   if (!answer.has_value()) return nullptr;
   // Sizes that differ by less than a granule may need a little more, or less.
   if (!same_sizes) answer->minimum_memory_bytes.reset();
@@ -52,7 +59,7 @@ AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
   return UnlessOutOfMemory(
       [&]() -> AnswerPtr {
         if (cached->keys.exact != keys.exact) {
-          return Reuse(request, cached->answer, cached->keys.exact_sizes == keys.exact_sizes);
+          return Reuse(request, keys, {cached->answer, cached->keys});
         }
         // Prediction and explanation are this request's. The schedule is simulated all the same: no
         // schedule leaves the server unchecked.
@@ -69,7 +76,7 @@ AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, con
       [&]() -> AnswerPtr {
         SolveRequest plain = request;
         plain.options.report_rounding_loss = false;
-        return Reuse(plain, best, best_keys.exact_sizes == keys.exact_sizes);
+        return Reuse(plain, keys, {best, best_keys});
       },
       nullptr);
 }
