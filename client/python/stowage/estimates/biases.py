@@ -15,6 +15,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
 
+from stowage.estimates.ranks import replaced
+
 
 @contextlib.contextmanager
 def biases_in_place() -> Iterator[None]:
@@ -27,8 +29,5 @@ def biases_in_place() -> Iterator[None]:
             return linear(input, weight, bias)
         return torch.matmul(input, weight.t()).add_(bias)
 
-    functional.linear = linear_in_place
-    try:
+    with replaced(functional, linear=linear_in_place):
         yield
-    finally:
-        functional.linear = linear

@@ -26,7 +26,7 @@ from stowage.estimates.calibration import (
     spread_of,
 )
 from stowage.estimates.hardware.gpus import Gpu, gpu_of
-from stowage.estimates.ranks import first_rank_of
+from stowage.estimates.ranks import first_rank_of, replaced
 from stowage.estimates.stand_ins import built
 from stowage.estimates.step import Step, StepPeak
 from stowage.estimates.verdicts import Verdict
@@ -209,8 +209,5 @@ def _nothing_is_packed() -> Iterator[None]:
     def find_none(*args: Any, **kwargs: Any) -> Any:
         return None if threading.get_ident() == thread else find(*args, **kwargs)
 
-    masks.find_packed_sequence_indices = find_none
-    try:
+    with replaced(masks, find_packed_sequence_indices=find_none):
         yield
-    finally:
-        masks.find_packed_sequence_indices = find
