@@ -17,7 +17,7 @@ from models import Example, differences, loss_of, train
 from torch import Tensor, nn
 
 import stowage
-from stowage.torch import NotAChainError, fitting
+from stowage.torch import NotAChainError, placing
 from stowage.torch.execution.coordinator import Coordinator
 from stowage.torch.execution.executor import Pass
 from stowage.torch.execution.program import Program
@@ -361,7 +361,7 @@ def test_a_small_loss_that_leaves_a_layer_beside_its_value_gets_its_gradient(
     run: str, monkeypatch: pytest.MonkeyPatch, returns: bool, offload: bool, activations: str
 ) -> None:
     if DEVICE.type == "cpu":  # which has no link that could be measured
-        monkeypatch.setattr(fitting, "measure_link", _fast_link)
+        monkeypatch.setattr(placing, "measure_link", _fast_link)
     torch.manual_seed(0)
     plain, example = _pair(Penalized(returns), torch.randn(64, 16))
     fitted = _fit(
