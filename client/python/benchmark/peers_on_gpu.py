@@ -7,8 +7,8 @@ Prints a table in Markdown for each model, row by row, the most telling ones fir
 are not enough for is left out. Peaks are those of a step's activations, by the allocator's counter
 beyond what is in use before the step; step times are medians, of forward and backward. Stowage runs
 within each peer's measured peak, and within 30, 50 and 70 % of the range from the least that a
-schedule needs to plain training's peak, with transfers and without. `stowage.fit` itself is timed
-once a model; later rows use its profile.
+schedule needs to plain training's peak, with transfers and without. Later calls of `stowage.fit`
+read the profile of a model's first one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import contextlib
 import json
 import re
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,13 +31,10 @@ from peers import checkpointed, loss_of
 from torch import nn
 
 import stowage
-from stowage.torch import fitting
-from stowage.torch.execution.coordinator import Coordinator
-from stowage.torch.execution.program import Program, everything_stored
+from stowage.torch.fitted import Fitted
 from stowage.torch.measuring.meter import MemoryMeter
 from stowage.torch.measuring.model_state import unchanged
 from stowage.torch.measuring.workload import synchronize
-from stowage.torch.tensors.transfers import transfers_for
 
 
 @dataclass
@@ -141,56 +139,44 @@ MODELS: dict[str, Callable[[torch.device, bool], Case]] = {
 
 
 class Stowed:
-    """One model's profile, and Stowage with it within any memory."""
+    """One model under `stowage.fit`, within any memory. Its layers are measured once."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
+        self._plans = tempfile.TemporaryDirectory()
         begin = time.perf_counter()
-        with case.autocast():
-            self.fitted = stowage.fit(
-                case.model, case.sample, activations="50%", loss=loss_of, verbose=False
-            )
+        self.fitted = self._fit("50%")
         self.fit_seconds = time.perf_counter() - begin
-        self._use, self._profile = self.fitted.use, self.fitted.profile
-        self._transfers = transfers_for(case.device)
         stowage.unfit(case.model)
 
-    def budget(self, activations: str) -> int:
-        device = self._case.device
-        return fitting._budget(None, activations, self._profile, self._use, device)[1]
+    def _fit(self, activations: int | str, **arguments: Any) -> Fitted:
+        case = self._case
+        with case.autocast():
+            fitted = stowage.fit(
+                case.model, case.sample, activations=activations, loss=loss_of,
+                plan_cache=self._plans.name, verbose=False, **arguments,
+            )  # fmt: skip
+        assert fitted is not None  # it raises where there is no plan
+        return fitted
 
     @contextlib.contextmanager
-    def within(self, budget: int, *, offload: bool) -> Iterator[dict[str, Any]]:
+    def within(self, activations: int | str, *, offload: bool) -> Iterator[dict[str, Any]]:
         """Trains so inside; yields what is known before."""
-        link = self.fitted.platform if offload else stowage.Platform()
-        platform = replace(link, memory_bytes=max(0, budget - self._profile.outside_bytes))
         begin = time.perf_counter()
-        answer, _, _ = fitting._answer(
-            self._profile, platform, budget, self._use, None, None, "auto", _no_progress, {}
-        )
-        solved = time.perf_counter() - begin
-        stages = self.fitted.coordinator.stages
-        program = everything_stored(len(stages))
-        if answer is not None and answer.schedule is not None:
-            program = Program.of(answer.schedule, len(stages))
-        slots = self.fitted.coordinator._chain_slots
-        coordinator = Coordinator(stages, program, self._transfers, slots)
-        coordinator.install()
-        there = replace(self.fitted, platform=platform, answer=answer)
+        fitted = self._fit(activations, offload=offload, measure=False)
+        layers = stowage.report(self._case.model).layers
         try:
             yield {
-                "solve_seconds": solved,
-                "predicted_peak": fitting._predicted_peak(self._profile, platform, answer),
-                "predicted_seconds": there.predicted_seconds,
-                "recomputed": sum(count - 1 for count in program.forwards[1:]),
-                "offloaded": sum(program.travels),
+                "budget": fitted.activations,
+                "run": fitted.route.run,
+                "fit_seconds": time.perf_counter() - begin,
+                "predicted_peak": fitted.predicted_peak_bytes,
+                "predicted_seconds": fitted.predicted_seconds,
+                "recomputed": sum(layer.recomputed for layer in layers),
+                "offloaded": sum(layer.offloaded for layer in layers),
             }
         finally:
-            coordinator.remove()
-
-
-def _no_progress(text: str, done: float) -> None:
-    pass
+            stowage.unfit(self._case.model)
 
 
 def _figure(value: float | None, digits: int, factor: float = 1.0) -> str:
@@ -208,7 +194,7 @@ class Table:
     def begin(self, model: str, case: Case) -> None:
         parameters = sum(p.numel() for p in case.model.parameters())
         print(f"\n### {model}: {parameters / 1e6:.0f} M parameters, batch {case.items}\n")
-        print("| | peak, MiB | predicted | step, ms | predicted | of plain | items/s | solved, s |")
+        print("| | peak, MiB | predicted | step, ms | predicted | of plain | items/s | fit, s |")
         print("|---|---|---|---|---|---|---|---|", flush=True)
         self._model, self._items = model, case.items
 
@@ -230,7 +216,7 @@ class Table:
             _figure(known.get("predicted_seconds"), 1, 1e3),
             _figure(ratio, 3),
             _figure(self._items / figures.seconds, 1),
-            _figure(known.get("solve_seconds"), 2),
+            _figure(known.get("fit_seconds"), 2),
         ]
         print(f"| {' | '.join(cells)} |", flush=True)
         self._keep(
@@ -291,9 +277,8 @@ class Rows:
         self._against("`checkpoint` on every layer", checkpointed(layers, length, 0))
         for percent in (50, 30, 70):
             label = f"Stowage, {percent} %"
-            budget = self.stowed.budget(f"{percent}%")
             for offload in (True, False) if re.search(self.rows, label) else ():
-                self._stowage(label, budget, offload=offload, exact=False)
+                self._within(f"{percent}%", label, offload=offload)
         for count in sorted({2, 4, length // 2}):
             self._against(f"`checkpoint`, {count} segments", checkpointed(layers, count, 1))
         pinned = self.case.device.type == "cuda"
@@ -320,30 +305,39 @@ class Rows:
         figures = self._peer(label, peer)
         if figures is not None:
             for offload in (True, False):
-                self._stowage("Stowage, as much", figures.peak, offload=offload, exact=True)
+                self._stowage(figures.peak, offload=offload)
 
-    def _stowage(self, label: str, peak: int, *, offload: bool, exact: bool) -> None:
-        """Within the peak; with `exact` as measured, for which it may take less budget."""
-        label += ", with transfers" if offload else ", without"
-        budget = peak
-        assert self.stowed is not None
-        for _ in range(3 if exact else 1):
-            if self._over():
+    def _stowage(self, peak: int, *, offload: bool) -> None:
+        """Within the peak as measured, for which it may take less budget."""
+        label, budget = "Stowage, as much", peak
+        for _ in range(3):
+            figures = self._within(budget, label, offload=offload, most=peak)
+            if figures is None or figures.peak <= peak:
                 return
-            try:
-                with self.stowed.within(budget, offload=offload) as known:
-                    figures = measured(self.case, self.longest)
-            except stowage.InfeasibleError as error:
-                least = (error.minimum_memory_bytes or 0) - self.stowed.fitted.use.total
-                self.table.note(f"{label}: no schedule; the least is {least / 2**20:.0f} MiB")
-                return
-            except (RuntimeError, torch.OutOfMemoryError) as error:
-                self.table.note(f"{label}: {_first_line(error)}")
-                return
-            if figures.peak <= peak:
-                break
             budget -= figures.peak - peak
-        self.table.row(label, figures, {"budget": budget, "offload": offload, **known})
+        self.table.note(f"{label}: its peak is {figures.peak - peak} bytes too high")
+
+    def _within(
+        self, activations: int | str, label: str, *, offload: bool, most: int | None = None
+    ) -> Figures | None:
+        """Its row, unless its peak is above `most`; None: nothing was measured."""
+        if self._over():
+            return None
+        label += ", with transfers" if offload else ", without"
+        assert self.stowed is not None
+        try:
+            with self.stowed.within(activations, offload=offload) as known:
+                figures = measured(self.case, self.longest)
+        except stowage.InfeasibleError as error:
+            least = (error.minimum_memory_bytes or 0) - self.stowed.fitted.use.total
+            self.table.note(f"{label}: no schedule; the least is {least / 2**20:.0f} MiB")
+            return None
+        except (RuntimeError, torch.OutOfMemoryError) as error:
+            self.table.note(f"{label}: {_first_line(error)}")
+            return None
+        if most is None or figures.peak <= most:
+            self.table.row(label, figures, {"offload": offload, **known})
+        return figures
 
 
 def main() -> None:
