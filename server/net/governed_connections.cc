@@ -34,6 +34,13 @@ constexpr int64_t kCountedBytes = 4096;
 // Streams that ended without a call, and bring no bytes, are noticed so late.
 constexpr std::chrono::seconds kCountedAgain{1};
 
+// A new connection has started after kStarting, whatever it does, and after kFirst where it has
+// done no more than a handshake and a few calls do.
+constexpr milliseconds kStarting{100};
+constexpr milliseconds kFirst{1};
+constexpr int64_t kFewBytes = 4096;
+constexpr int64_t kFewStreams = 20;
+
 // Of the calling thread.
 double CpuSeconds() {
   timespec time{};
@@ -84,15 +91,15 @@ bool GovernedConnections::Read(int fd, Connection& connection) {
   return true;
 }
 
-void GovernedConnections::Add(int fd, const Peer& peer) {
+void GovernedConnections::Add(int fd, const Peer& peer, Clock::time_point now) {
   if (const auto earlier = connections_.find(fd); earlier != connections_.end()) {
     accounts_.Close(earlier->second.peer, *earlier->second.account);
     governor_.Remove(fd);
   }
   connections_[fd] = {
-      .inode = InodeOf(fd), .peer = peer.text, .account = accounts_.Open(peer.text)};
+      .inode = InodeOf(fd), .peer = peer.text, .account = accounts_.Open(peer.text), .added = now};
   governor_.Add(fd, peer.host);
-  last_received_ = Clock::now();
+  last_received_ = now;
 }
 
 bool GovernedConnections::IsToBeCounted(const Connection& connection, Clock::time_point now) {
@@ -127,6 +134,18 @@ void GovernedConnections::CountStreams(Clock::time_point now) {
   const auto first = connections_.upper_bound(last_counted_);
   count(first, connections_.end());
   count(connections_.begin(), first);
+}
+
+bool GovernedConnections::HasStarted(int fd, Clock::time_point now) {
+  const auto found = connections_.find(fd);
+  if (found == connections_.end()) return true;
+  Connection& its = found->second;
+  const Clock::duration age = now - its.added;
+  if (age >= kStarting || !Read(fd, its) || its.figures.calls.begun > 0) return true;
+  if (age < kFirst) return false;
+  if (its.figures.received_bytes < kFewBytes) return true;
+  // Of the streams in what gRPC has not read nobody knows.
+  return its.read_bytes >= kFewBytes && streams_of_(its.peer).begun <= kFewStreams;
 }
 
 std::vector<CutConnection> GovernedConnections::CutOffFlooders(Clock::time_point now) {

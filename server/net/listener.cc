@@ -38,6 +38,8 @@ constexpr std::chrono::milliseconds kLate{1000};
 constexpr size_t kMaxLate = 256;
 // Connections, before those that are open are looked at again.
 constexpr int kMaxAtOnce = 256;
+// Between two looks whether the last connection has started, while others wait.
+constexpr std::chrono::milliseconds kTurn{1};
 
 constexpr double kOpenedSeconds = 10;
 
@@ -231,11 +233,13 @@ void Listener::Run() {
   for (const int fd : listeners_) fds.push_back({fd, POLLIN, 0});
   fds.push_back({leave_, POLLIN, 0});
   for (;;) {
-    if (poll(fds.data(), fds.size(), -1) < 0) continue;  // EINTR
+    const int pause = waiting_.empty() ? -1 : static_cast<int>(kTurn.count());
+    if (poll(fds.data(), fds.size(), pause) < 0) continue;  // EINTR
     if (fds.back().revents != 0) return Leave();
     for (const pollfd& ready : fds) {
       if (ready.revents != 0) (void)AcceptAll(ready.fd);
     }
+    HandOnWaiting();
   }
 }
 
@@ -250,6 +254,7 @@ void Listener::Leave() {
     close(fd);
   }
   listeners_.clear();
+  while (!waiting_.empty()) HandOnNextWaiting();
 }
 
 // On a thread of its own: the one that accepts may do gRPC's work for a connection for seconds.
@@ -295,7 +300,7 @@ bool Listener::AcceptAll(int listener) {
     const int fd =
         accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      Admit(fd, PeerOf(from));
+      Admit({fd, PeerOf(from)});
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       std::this_thread::sleep_for(kPause);
       return false;
@@ -310,6 +315,10 @@ bool Listener::IsLimited(const Peer& peer) const {
   return !peer.host.empty() && !(options_.is_exempt && options_.is_exempt(peer.address));
 }
 
+bool Listener::IsGoverned(const Peer& peer) const {
+  return options_.accounts != nullptr && IsLimited(peer);
+}
+
 std::string Listener::RefusalOf(int fd, const Peer& peer) {
   if (fd >= options_.max_descriptors) return kTooFewDescriptors;
   if (!IsLimited(peer)) return "";
@@ -319,37 +328,60 @@ std::string Listener::RefusalOf(int fd, const Peer& peer) {
   return opened_.Refuses(peer.host, now).has_value() ? kTooOften : "";
 }
 
-void Listener::Refuse(int fd, const std::string& reason) {
-  MutexLock lock(mutex_);
-  if (reason != kBarred || late_.size() >= kMaxLate) {
-    close(fd);
-    return;
+void Listener::Refuse(const NewConnection& connection, const std::string& reason) {
+  {
+    MutexLock lock(mutex_);
+    if (reason != kBarred || late_.size() >= kMaxLate) {
+      close(connection.fd);
+    } else {
+      const int min_bytes = 0;  // the system takes its own least
+      setsockopt(connection.fd, SOL_SOCKET, SO_RCVBUF, &min_bytes, sizeof(min_bytes));
+      late_.push_back({connection.fd, std::chrono::steady_clock::now() + kLate});
+    }
   }
-  const int min_bytes = 0;  // the system takes its own least
-  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &min_bytes, sizeof(min_bytes));
-  late_.push_back({fd, std::chrono::steady_clock::now() + kLate});
+  if (options_.observer != nullptr) {
+    options_.observer->ConnectionRefused({.reason = reason, .peer = connection.peer.text});
+  }
 }
 
 void Listener::CloseLate(std::chrono::steady_clock::time_point now) {
   for (; !late_.empty() && late_.front().due <= now; late_.pop_front()) close(late_.front().fd);
 }
 
-void Listener::Admit(int fd, const Peer& peer) {
-  const std::string reason = RefusalOf(fd, peer);
-  if (options_.observer != nullptr && reason.empty()) {
-    options_.observer->ConnectionAccepted(peer.text);
+void Listener::Admit(NewConnection connection) {
+  const std::string reason = RefusalOf(connection.fd, connection.peer);
+  if (!reason.empty()) return Refuse(connection, reason);
+  if (!IsGoverned(connection.peer)) return HandOn(connection);
+  waiting_.Add(std::move(connection));
+  HandOnWaiting();
+}
+
+void Listener::HandOn(const NewConnection& connection) {
+  if (options_.observer != nullptr) options_.observer->ConnectionAccepted(connection.peer.text);
+  accept_(connection.fd);
+}
+
+// One that resets streams keeps gRPC busy for tens of milliseconds until it is cut off. Where many
+// do so, taking turns leaves time for the calls of others, and the next of its host is refused.
+void Listener::HandOnWaiting() {
+  while (!waiting_.empty() && LastHasStarted()) HandOnNextWaiting();
+}
+
+bool Listener::LastHasStarted() {
+  MutexLock lock(mutex_);
+  return governed_->HasStarted(last_, std::chrono::steady_clock::now());
+}
+
+void Listener::HandOnNextWaiting() {
+  const auto now = std::chrono::steady_clock::now();
+  const NewConnection next = waiting_.Take();
+  if (IsBarred(next.peer.host, now)) return Refuse(next, kBarred);
+  {
+    MutexLock lock(mutex_);
+    governed_->Add(next.fd, next.peer, now);
   }
-  if (reason.empty()) {
-    if (options_.accounts != nullptr && IsLimited(peer)) {
-      MutexLock lock(mutex_);
-      governed_->Add(fd, peer);
-    }
-    return accept_(fd);
-  }
-  Refuse(fd, reason);
-  if (options_.observer != nullptr) {
-    options_.observer->ConnectionRefused({.reason = reason, .peer = peer.text});
-  }
+  last_ = next.fd;
+  HandOn(next);
 }
 
 }  // namespace stowage

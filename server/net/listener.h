@@ -23,6 +23,7 @@
 #include "server/net/host_connections.h"
 #include "server/net/peer.h"
 #include "server/net/port_sharing.h"
+#include "server/net/waiting_connections.h"
 #include "solver/base/mutex.h"
 #include "solver/base/time/rate_limit.h"
 
@@ -84,10 +85,16 @@ class Listener {
   void Run();
   void Leave();
   bool AcceptAll(int listener);
-  void Admit(int fd, const Peer& peer);
+  void Admit(NewConnection connection);
   // Closes it, or keeps it for a second: a host whose connections were closed at once would open
   // thousands a second.
-  void Refuse(int fd, const std::string& reason);
+  void Refuse(const NewConnection& connection, const std::string& reason);
+  void HandOn(const NewConnection& connection);
+  // Of the connections that wait, as many as have their turn.
+  void HandOnWaiting();
+  void HandOnNextWaiting();
+  // Whether the governed connection that was handed on last has started.
+  bool LastHasStarted();
   void CloseLate(std::chrono::steady_clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Cuts off connections that flood the server, until it is stopped.
   void Govern();
@@ -95,8 +102,9 @@ class Listener {
   // Counts it. False: its host has as many as it may.
   bool AddToHost(const Peer& peer, int fd, std::chrono::steady_clock::time_point now);
 
-  // Whether the limits of hosts and of ConnectionGovernor apply.
+  // Whether the limits of hosts apply, and whether those of ConnectionGovernor do.
   bool IsLimited(const Peer& peer) const;
+  bool IsGoverned(const Peer& peer) const;
   // Why a connection is not served, as RefusedConnection::reason; empty: it is.
   std::string RefusalOf(int fd, const Peer& peer);
 
@@ -110,6 +118,8 @@ class Listener {
   HostConnections hosts_ ABSL_GUARDED_BY(mutex_);
   std::deque<Late> late_ ABSL_GUARDED_BY(mutex_);  // connections of barred hosts, to be closed
   std::optional<GovernedConnections> governed_ ABSL_GUARDED_BY(mutex_);
+  WaitingConnections waiting_;  // governed ones that are to be handed on; the thread's
+  int last_ = -1;               // descriptor of that which was handed on last; the thread's
   Accept accept_;
   std::string address_;
   std::string path_;            // of a Unix socket, to be removed

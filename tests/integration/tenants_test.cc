@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <latch>
 #include <set>
 #include <stdexcept>
@@ -236,7 +237,7 @@ TEST(Tenants, EqualRequestsInFlightTakeLittleMemory) {
                        [&busy_ended](const grpc::Status&) { busy_ended = true; });
   WaitForMetric(server, "stowage_solves_running", 1);
   const double before = MetricOf(server, "process_resident_memory_bytes");
-  constexpr int kCalls = 300;
+  constexpr int kCalls = 120;
   for (int i = 0; i < kCalls; ++i) {
     Pending& call = *calls.emplace_back(std::make_unique<Pending>());
     stub->async()->Solve(&call.context, &request, &call.response,
@@ -257,13 +258,13 @@ TEST(Tenants, EqualRequestsInFlightTakeLittleMemory) {
   while (ended < kCalls || !busy_ended) std::this_thread::yield();
 }
 
-// Calls that send the same bytes at the same time, a thousand over each connection. Of the answers,
+// Calls that send the same bytes at the same time, a hundred over each connection. Of the answers,
 // only whether they differ in more than their origin is kept.
 class EqualCallers {
  public:
   EqualCallers(const std::string& address, const v1::SolveRequest& request, int count)
       : left_(count), calls_(static_cast<size_t>(count)) {
-    constexpr size_t kOfAConnection = 1000;
+    constexpr size_t kOfAConnection = 100;
     const grpc::Slice slice(request.SerializeAsString());
     const grpc::ByteBuffer bytes(&slice, 1);
     for (size_t i = 0; i < calls_.size(); ++i) {
@@ -374,13 +375,16 @@ TEST_F(Joiners, ThatReadNothingHoldOneAnswer) {
   PendingSolve busy(remote_, LongSolveRequest());
   WaitForMetric(server_, "stowage_solves_running", 1);
   constexpr uint32_t kNoWindow = 0;
-  RawGrpc caller(server_.address(), kNoWindow);
+  constexpr uint32_t kOfAConnection = 100;
+  std::deque<RawGrpc> callers;
   const std::string bytes = ManyEmptyStages().SerializeAsString();
   const std::string message = GrpcMessage(bytes, bytes.size());
   for (uint32_t i = 0; i < kCalls; ++i) {
-    caller.Begin(2 * i + 1, "Solve");
-    ASSERT_EQ(caller.Send(2 * i + 1, message, kPatience), message.size());
-    caller.End(2 * i + 1);
+    if (i % kOfAConnection == 0) callers.emplace_back(server_.address(), kNoWindow);
+    const uint32_t stream = 2 * (i % kOfAConnection) + 1;
+    callers.back().Begin(stream, "Solve");
+    ASSERT_EQ(callers.back().Send(stream, message, kPatience), message.size());
+    callers.back().End(stream);
   }
   WaitForCalls("started_total{", kCalls + 1);
   busy.Cancel();

@@ -27,7 +27,7 @@ constexpr int kReadBytes = 16 << 10;
 // What a client sends without one being opened again is no message.
 constexpr int kWindowBytes = 1 << 20;
 // Calls of one connection at a time; clients queue further ones by themselves.
-constexpr int kCalls = 1000;
+constexpr int kCalls = 128;
 constexpr int kMetadataBytes = 16 << 10;
 
 }  // namespace

@@ -261,15 +261,28 @@ TEST_F(ConnectionGovernorTest, ClientsThatPingAndCancelReasonablyAreNoFlood) {
 }
 
 // Behind a proxy, or a network that held them up.
-TEST_F(ConnectionGovernorTest, AThousandCallsAtOnceAreNoFlood) {
+TEST_F(ConnectionGovernorTest, AsManyCallsAtOnceAsHttp2AllowsAreNoFlood) {
   Add(1);
-  of_[1].received_bytes = 1000 * 300;
-  of_[1].streams = 1000;
+  of_[1].received_bytes = 128 * 300;
+  of_[1].streams = 128;
   EXPECT_THAT(Tick({1}), IsEmpty());
-  of_[1].calls.begun = 1000;
+  of_[1].calls.begun = 128;
   EXPECT_THAT(Tick({1}), IsEmpty());
-  of_[1].calls.abandoned = 1000;
+  of_[1].calls.abandoned = 128;
   EXPECT_THAT(Tick({1}), IsEmpty());
+}
+
+TEST_F(ConnectionGovernorTest, CallsThatHaveBegunAllowMoreStreams) {
+  for (const int id : {1, 2, 3}) Add(id, std::to_string(id));
+  of_[1].streams = 300;
+  of_[2].streams = 1000 + 1000;
+  of_[2].calls.begun = of_[2].calls.ended = 1000;
+  of_[3].streams = 5000 + 1500;
+  of_[3].calls.begun = of_[3].calls.ended = 5000;
+  EXPECT_THAT(Tick({1, 2, 3}), ElementsAre(kCutResets, kCutResets));
+  EXPECT_TRUE(governor_.Bars("1", now_));
+  EXPECT_FALSE(governor_.Bars("2", now_));
+  EXPECT_TRUE(governor_.Bars("3", now_)) << "but not without end";
 }
 
 TEST_F(ConnectionGovernorTest, AHostIsBarredForTwiceAsLongEachTime) {
@@ -297,7 +310,7 @@ TEST_F(ConnectionGovernorTest, OtherConnectionsOfABarredHostHaveLess) {
   Add(2);
   Add(3, "b");
   EXPECT_NE(Run(100, [](ConnectionFigures& its) { its.received_bytes += kMiB; }), "");
-  for (const int id : {2, 3}) of_[id].streams = 600;
+  for (const int id : {2, 3}) of_[id].streams = 150;
   EXPECT_THAT(Tick({2, 3}), ElementsAre(kCutResets));
   EXPECT_EQ(Run(
                 1, [](ConnectionFigures&) {}, 3),

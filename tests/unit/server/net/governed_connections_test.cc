@@ -1,0 +1,98 @@
+#include "server/net/governed_connections.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "server/net/listener.h"
+#include "server/net/peer.h"
+#include "tests/integration/raw_client.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::milliseconds;
+
+// One connection, both ends of which are the test's, at times that it makes up.
+class StartOfAConnectionTest : public testing::Test {
+ protected:
+  StartOfAConnectionTest()
+      : listener_(*Listener::Start("127.0.0.1:0", {}, [this](int fd) { fd_.set_value(fd); })),
+        client_(listener_->address()),
+        server_(fd_.get_future().get()),
+        governed_({}, accounts_, [this](const std::string&) { return streams_; }) {
+    governed_.Add(server_, PeerOf(server_), added_);
+  }
+  ~StartOfAConnectionTest() override { close(server_); }
+
+  bool HasStartedAfter(milliseconds age) { return governed_.HasStarted(server_, added_ + age); }
+  // Until the other end has received them.
+  void Send(size_t bytes) {
+    ASSERT_TRUE(client_.Send(std::string(bytes, 'x')));
+    std::string buffer(bytes, 0);
+    ASSERT_EQ(recv(server_, buffer.data(), bytes, MSG_PEEK | MSG_WAITALL),
+              static_cast<ssize_t>(bytes));
+  }
+  void Read(size_t bytes) {
+    std::string buffer(bytes, 0);
+    ASSERT_EQ(recv(server_, buffer.data(), bytes, 0), static_cast<ssize_t>(bytes));
+  }
+
+  static constexpr milliseconds kSoon{2};
+  static constexpr size_t kMuch = 8192;
+  std::promise<int> fd_;
+  std::unique_ptr<Listener> listener_;
+  RawSocket client_;
+  int server_;
+  ConnectionAccounts accounts_;
+  StreamTotals streams_;
+  GovernedConnections governed_;
+  const GovernedConnections::Clock::time_point added_ = GovernedConnections::Clock::now();
+};
+
+TEST_F(StartOfAConnectionTest, OneThatSendsLittleHasStartedAfterAMillisecond) {
+  Send(500);
+  EXPECT_FALSE(HasStartedAfter(milliseconds(0)));
+  EXPECT_TRUE(HasStartedAfter(kSoon));
+}
+
+TEST_F(StartOfAConnectionTest, WhatHasNotBeenReadMayBeAFlood) {
+  Send(kMuch);
+  EXPECT_FALSE(HasStartedAfter(kSoon));
+  EXPECT_TRUE(HasStartedAfter(milliseconds(100))) << "others do not wait for ever";
+}
+
+TEST_F(StartOfAConnectionTest, ManyStreamsWithoutACallMayBeAFlood) {
+  Send(kMuch);
+  Read(kMuch);
+  streams_.begun = 100;
+  EXPECT_FALSE(HasStartedAfter(kSoon));
+}
+
+TEST_F(StartOfAConnectionTest, ALargeRequestIsNone) {
+  Send(kMuch);
+  Read(kMuch);
+  streams_.begun = 1;
+  EXPECT_TRUE(HasStartedAfter(kSoon));
+}
+
+TEST_F(StartOfAConnectionTest, NorIsACall) {
+  Send(kMuch);
+  accounts_.Of(PeerOf(server_).text)->Begin(100);
+  EXPECT_TRUE(HasStartedAfter(milliseconds(0)));
+}
+
+TEST_F(StartOfAConnectionTest, OneThatIsClosedHasStarted) {
+  EXPECT_TRUE(governed_.HasStarted(server_ + 1, added_));
+  close(server_);
+  EXPECT_TRUE(HasStartedAfter(milliseconds(0)));
+  server_ = socket(AF_INET, SOCK_STREAM, 0);
+}
+
+}  // namespace
+}  // namespace stowage
