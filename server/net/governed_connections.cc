@@ -37,7 +37,7 @@ constexpr std::chrono::seconds kCountedAgain{1};
 // A new connection has started after kStarting, whatever it does, and after kFirst where it has
 // done no more than a handshake and a few calls do.
 constexpr milliseconds kStarting{100};
-constexpr milliseconds kFirst{1};
+constexpr std::chrono::microseconds kFirst{500};
 constexpr int64_t kFewBytes = 4096;
 constexpr int64_t kFewStreams = 20;
 

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <set>
 #include <utility>
 
@@ -39,7 +40,7 @@ constexpr size_t kMaxLate = 256;
 // Connections, before those that are open are looked at again.
 constexpr int kMaxAtOnce = 256;
 // Between two looks whether the last connection has started, while others wait.
-constexpr std::chrono::milliseconds kTurn{1};
+constexpr timespec kTurn{.tv_sec = 0, .tv_nsec = 200'000};
 
 constexpr double kOpenedSeconds = 10;
 
@@ -233,8 +234,8 @@ void Listener::Run() {
   for (const int fd : listeners_) fds.push_back({fd, POLLIN, 0});
   fds.push_back({leave_, POLLIN, 0});
   for (;;) {
-    const int pause = waiting_.empty() ? -1 : static_cast<int>(kTurn.count());
-    if (poll(fds.data(), fds.size(), pause) < 0) continue;  // EINTR
+    const timespec* const pause = waiting_.empty() ? nullptr : &kTurn;
+    if (ppoll(fds.data(), fds.size(), pause, /*ss=*/nullptr) < 0) continue;  // EINTR
     if (fds.back().revents != 0) return Leave();
     for (const pollfd& ready : fds) {
       if (ready.revents != 0) (void)AcceptAll(ready.fd);

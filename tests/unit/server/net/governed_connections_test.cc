@@ -55,7 +55,7 @@ class StartOfAConnectionTest : public testing::Test {
   const GovernedConnections::Clock::time_point added_ = GovernedConnections::Clock::now();
 };
 
-TEST_F(StartOfAConnectionTest, OneThatSendsLittleHasStartedAfterAMillisecond) {
+TEST_F(StartOfAConnectionTest, OneThatSendsLittleHasStartedSoon) {
   Send(500);
   EXPECT_FALSE(HasStartedAfter(milliseconds(0)));
   EXPECT_TRUE(HasStartedAfter(kSoon));
