@@ -45,11 +45,11 @@ struct Lab {
 
 // The experiments. Each publishes its results. Errors: those of the trainings; INTERNAL from
 // Correct() if gradients differ.
-absl::Status Correct(Lab* lab);     // gradients under every solver against plain training
-absl::Status Honest(Lab* lab);      // predicted against measured times and peaks
-absl::Status Better(Lab* lab);      // throughput by peak memory, against other ways to save memory
-absl::Status Overlapped(Lab* lab);  // the link, hidden copy time, slowdown of computations
-absl::Status Bigger(Lab* lab);      // the largest batch
+absl::Status Correct(Lab* lab);      // gradients under every solver against plain training
+absl::Status Predictions(Lab* lab);  // predicted against measured times and peaks
+absl::Status Throughput(Lab* lab);   // throughput by peak memory, against other ways to save memory
+absl::Status Overlapped(Lab* lab);   // the link, hidden copy time, slowdown of computations
+absl::Status LargestBatches(Lab* lab);  // the largest batch
 
 }  // namespace stowage
 

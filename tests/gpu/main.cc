@@ -26,10 +26,10 @@ struct Experiment {
 };
 constexpr Experiment kExperiments[] = {
     {"correct", "gradients under every solver against plain training", Correct},
-    {"honest", "step times and peaks, predicted against measured", Honest},
-    {"better", "throughput by peak memory, against other ways to save memory", Better},
+    {"predictions", "step times and peaks, predicted against measured", Predictions},
+    {"throughput", "throughput by peak memory, against other ways to save memory", Throughput},
     {"overlapped", "the link, hidden copy time, slowdown of computations", Overlapped},
-    {"bigger", "the largest batch", Bigger},
+    {"largest_batch", "the largest batch", LargestBatches},
 };
 
 struct Options {

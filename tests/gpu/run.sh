@@ -2,15 +2,15 @@
 # Builds and runs the experiments of tests/gpu/RESULTS.md. Needs a CUDA GPU, the CUDA toolkit, PyTorch,
 # and either build/gpu from tests/gpu/pack.sh or Debian's packages; no network and no gRPC.
 # Runs one stage, or all:
-#   build       solvers, agent, LibTorch adapter, their tests and the experiments
-#   device      device conformance under compute-sanitizer; the adapter's tests on the device
-#   correct     gradients under every solver against plain training
-#   honest      predicted against measured step times and peaks
-#   better      throughput by peak memory, against other ways to save memory
-#   overlapped  the link, hidden copy time, slowdown of computations
-#   bigger      the largest batch in --memory-limit
-#   report      collects the results of the stages in one file
-#   all         the above
+#   build          solvers, agent, LibTorch adapter, their tests and the experiments
+#   device         device conformance under compute-sanitizer; the adapter's tests on the device
+#   correct        gradients under every solver against plain training
+#   predictions    predicted against measured step times and peaks
+#   throughput     throughput by peak memory, against other ways to save memory
+#   overlapped     the link, hidden copy time, slowdown of computations
+#   largest_batch  the largest batch in --memory-limit
+#   report         collects the results of the stages in one file
+#   all            the above
 # Every stage first builds what is missing. Tables, curves, plots, traces and logs are written to the
 # output folder; the file of `report` there is for RESULTS.md.
 #   tests/gpu/run.sh STAGE [--device cuda:0] [--network resnet50|densenet121|gpt2] [--steps 20]
@@ -27,7 +27,7 @@ usage() {
 
 stage=${1:-}
 case "$stage" in
-  build|device|correct|honest|better|overlapped|bigger|report|all) shift ;;
+  build|device|correct|predictions|throughput|overlapped|largest_batch|report|all) shift ;;
   *) usage ;;
 esac
 device=cuda:0 network='' steps='' limit='' output=build/gpu-results coarse=()
@@ -170,7 +170,7 @@ report() {
   local name file
   {
     sed 's/$/  /' "$output/device.txt"
-    for name in device correct honest better overlapped bigger; do
+    for name in device correct predictions throughput overlapped largest_batch; do
       for file in "$output/$name".md "$output/$name"-*.md; do
         [ -f "$file" ] || continue
         echo
@@ -188,7 +188,7 @@ case "$stage" in
   report) report ;;
   all)
     check_device
-    for name in correct honest better overlapped bigger; do experiment "$name"; done
+    for name in correct predictions throughput overlapped largest_batch; do experiment "$name"; done
     report
     ;;
   *) experiment "$stage" ;;

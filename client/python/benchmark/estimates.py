@@ -33,8 +33,8 @@ from estimate_jobs import CONFIGS, JOBS, OPTIMIZERS, Job
 
 import stowage
 from stowage.native import format_bytes
+from stowage.torch.arguments import caller_of, loss_of
 from stowage.torch.measuring.meter import MemoryMeter
-from stowage.torch.wishes import caller_of, loss_of
 
 # Of the tests' models: their code reads what tensors contain; or test_calibration.py holds their
 # peaks against the intervals.

@@ -32,7 +32,7 @@ from stowage.estimates.step import Step, StepPeak
 from stowage.estimates.verdicts import Verdict
 from stowage.job import Job
 from stowage.native import format_bytes
-from stowage.torch.wishes import loss_of
+from stowage.torch.arguments import loss_of
 
 
 @dataclass(frozen=True, slots=True)

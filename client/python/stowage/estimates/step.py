@@ -35,11 +35,11 @@ from stowage.estimates.roofline import EstimatedWork, Roofline
 from stowage.estimates.stand_ins import copy_without_content, fill, sample_without_content
 from stowage.estimates.verdicts import FITS, Verdict, verdict_of
 from stowage.job import Job
+from stowage.torch.arguments import caller_of
 from stowage.torch.choosing.budget import MemoryUse
 from stowage.torch.choosing.planning import job_of
 from stowage.torch.distributed.sharding import is_sharded
 from stowage.torch.layers.structure import tensors_of
-from stowage.torch.wishes import caller_of
 
 
 @dataclass(frozen=True, slots=True)

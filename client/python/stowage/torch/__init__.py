@@ -1,6 +1,6 @@
 """PyTorch models under a memory budget: `fit`, `unfit`, `report`.
 
-Reads in this order: `wishes`, `fitting` and `placing` (the way from a model to a schedule),
+Reads in this order: `arguments`, `fitting` and `placing` (the way from a model to a schedule),
 `fitted` and `trial` (what is done to the model, and how that is checked). Each folder imports those
 before it:
 `distributed` (models of several processes, and what is refused), `tensors` (what is kept between a

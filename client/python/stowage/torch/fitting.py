@@ -12,6 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from stowage.errors import NotAChainError, StowageError
+from stowage.torch.arguments import (
+    FitArguments,
+    by_size,
+    caller_of,
+    check_call,
+    check_run,
+    check_sharded,
+    check_skipping,
+    device_of,
+    loss_of,
+    refuse_unlike,
+)
 from stowage.torch.choosing.route import IN_TURN_SOLVER
 from stowage.torch.distributed.ranks import Ranks
 from stowage.torch.distributed.sharding import (
@@ -39,18 +51,6 @@ from stowage.torch.measuring.workload import Workload, metered_step
 from stowage.torch.placing import place_schedule
 from stowage.torch.policies import policies_of
 from stowage.torch.trial import OutdatedError
-from stowage.torch.wishes import (
-    Wishes,
-    by_size,
-    caller_of,
-    check_call,
-    check_run,
-    check_sharded,
-    check_skipping,
-    device_of,
-    loss_of,
-    refuse_unlike,
-)
 
 _log = logging.getLogger("stowage")
 
@@ -125,7 +125,7 @@ def fit(
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
-    wishes = Wishes(
+    arguments = FitArguments(
         sample,
         memory,
         activations,
@@ -144,7 +144,7 @@ def fit(
         plan_options,
     )
     try:
-        return _fit_wished(unwrapped(model), is_compiled_whole(model), wishes)
+        return _fit(unwrapped(model), is_compiled_whole(model), arguments)
     except StowageError as error:
         if strict:
             raise
@@ -152,26 +152,26 @@ def fit(
     return None
 
 
-def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
+def _fit(model: nn.Module, is_compiled: bool, arguments: FitArguments) -> Fitted:
     """`is_compiled` says whether it is as it was passed; see `is_compiled_whole`."""
-    sample, *smaller = by_size(wishes.sample)
+    sample, *smaller = by_size(arguments.sample)
     wrapper = wrapper_of(model)
     ranks = _ready_ranks(model, wrapper)
     is_sharded = ranks.in_layers or any(map(is_fully_sharded, model.modules()))
     skips = skips_layers(model)
 
     def check() -> None:
-        check_call(model, wishes)
-        check_run(wishes)
+        check_call(model, arguments)
+        check_run(arguments)
         if is_sharded:
-            check_sharded(wishes)
+            check_sharded(arguments)
         if skips:
-            check_skipping(wishes)
+            check_skipping(arguments)
         refuse_lazy(model)
 
     ranks.together(check)
-    _refuse_unlike_calls(ranks, wishes, [sample, *smaller])
-    run, offload, solver = wishes.run, wishes.offload, wishes.solver
+    _refuse_unlike_calls(ranks, arguments, [sample, *smaller])
+    run, offload, solver = arguments.run, arguments.offload, arguments.solver
     if is_sharded or (is_compiled and run == "auto" and not offload):
         run = "torch"  # other plans break a compiled graph at each layer
     if run == "torch":
@@ -179,14 +179,14 @@ def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
     unfit_parts(model)
     _warn_of_checkpointing(model)
     caches = Caches(model)
-    wishes = replace(
-        wishes,
+    arguments = replace(
+        arguments,
         sample=sample,
         run=run,
         offload=offload,
         solver=solver,
-        selective=not ranks.in_layers and wishes.selective,
-        verbose=wishes.verbose and ranks.is_first,
+        selective=not ranks.in_layers and arguments.selective,
+        verbose=arguments.verbose and ranks.is_first,
         ranks=ranks,
         # Buckets are another copy of the gradients.
         gradient_copies=1 if getattr(wrapper, "gradient_as_bucket_view", True) else 2,
@@ -201,23 +201,23 @@ def _fit_wished(model: nn.Module, is_compiled: bool, wishes: Wishes) -> Fitted:
         around = eagerly(model), before_the_first_run(model), without_skipping(model)
         with ranks.telling(), around[0], around[1], around[2]:
             try:
-                done = place_schedule(model, wishes, caches, measures_anew=False)
+                done = place_schedule(model, arguments, caches, measures_anew=False)
             except OutdatedError as error:
                 _log.info("%s; measures anew", error)
-                done = place_schedule(model, wishes, caches, measures_anew=True)
-            ranks.steps(lambda: _measure_sizes(model, done, smaller, wishes))
+                done = place_schedule(model, arguments, caches, measures_anew=True)
+            ranks.steps(lambda: _measure_sizes(model, done, smaller, arguments))
     except BaseException:
         unfit(model)  # where a step of another size has failed
         caches.put_back()
         forget_forward(wrapper)
         raise
     _log.info("%s", done)
-    if wishes.verbose:
+    if arguments.verbose:
         print(done, file=sys.stderr)
     return done
 
 
-def _refuse_unlike_calls(ranks: Ranks, wishes: Wishes, samples: Sequence[Any]) -> None:
+def _refuse_unlike_calls(ranks: Ranks, arguments: FitArguments, samples: Sequence[Any]) -> None:
     refuse_unlike(
         ranks,
         sample=[
@@ -225,13 +225,13 @@ def _refuse_unlike_calls(ranks: Ranks, wishes: Wishes, samples: Sequence[Any]) -
             for sample in samples
             for tensor in tensors_of(sample)
         ],
-        memory=wishes.memory is None,
-        plan_cache=wishes.plan_cache is None,
-        solver=wishes.solver,
-        offload=wishes.offload,
-        selective=wishes.selective,
-        run=wishes.run,
-        measure=wishes.measure,
+        memory=arguments.memory is None,
+        plan_cache=arguments.plan_cache is None,
+        solver=arguments.solver,
+        offload=arguments.offload,
+        selective=arguments.selective,
+        run=arguments.run,
+        measure=arguments.measure,
     )
 
 
@@ -261,7 +261,7 @@ def _ready_ranks(model: nn.Module, wrapper: Any) -> Ranks:
 
 
 def _measure_sizes(
-    model: nn.Module, fitted: Fitted, samples: Iterable[Any], wishes: Wishes
+    model: nn.Module, fitted: Fitted, samples: Iterable[Any], arguments: FitArguments
 ) -> None:
     """Runs a step of each sample, which `fitted` measures. Waits for their plans."""
     sizes = fitted.coordinator.other_sizes
@@ -269,7 +269,7 @@ def _measure_sizes(
         return
     for sample in samples:
         tensors = tensors_of(sample)
-        work = Workload(caller_of(model, sample), wishes.loss, device_of(model), tensors)
+        work = Workload(caller_of(model, sample), arguments.loss, device_of(model), tensors)
         with unchanged(model, work):
             metered_step(work)
         sizes.wait()

@@ -13,6 +13,7 @@ from stowage.errors import InfeasibleError
 from stowage.local import solve
 from stowage.model import Chain, Platform, Schedule
 from stowage.planner import Planned, plan
+from stowage.torch.arguments import FitArguments, caller_of, device_of, refuse_unlike
 from stowage.torch.choosing.budget import MemoryUse, memory_use
 from stowage.torch.choosing.link import measure_link
 from stowage.torch.choosing.planning import (
@@ -42,60 +43,61 @@ from stowage.torch.progress import progress_bar
 from stowage.torch.tensors.graph_leaves import leaves_of
 from stowage.torch.tensors.transfers import transfers_for
 from stowage.torch.trial import Measured, OutdatedError, try_schedule
-from stowage.torch.wishes import Wishes, caller_of, device_of, refuse_unlike
 
 # What is less of what a step holds is said in a note.
 _LEAST_SHARE = 0.5
 
 
 def place_schedule(
-    model: nn.Module, wishes: Wishes, caches: Caches, *, measures_anew: bool
+    model: nn.Module, arguments: FitArguments, caches: Caches, *, measures_anew: bool
 ) -> Fitted:
     """Finds the layers, measures them, asks for a plan, puts it in place and tries it.
 
     Raises `OutdatedError` where a saved profile is of no use, which `measures_anew` does not read.
     """
-    device, ranks = device_of(model), wishes.ranks
-    sample = tensors_of(wishes.sample)
+    device, ranks = device_of(model), arguments.ranks
+    sample = tensors_of(arguments.sample)
     of_steps = ranks.of_steps
-    work = Workload(caller_of(model, wishes.sample), wishes.loss, device, sample, ranks=of_steps)
-    found = ranks.steps(lambda: _discover(model, work, wishes))
+    work = Workload(
+        caller_of(model, arguments.sample), arguments.loss, device, sample, ranks=of_steps
+    )
+    found = ranks.steps(lambda: _discover(model, work, arguments))
     if not found.is_chain:
-        wishes = replace(wishes, run="torch", offload=False, solver=IN_TURN_SOLVER)
+        arguments = replace(arguments, run="torch", offload=False, solver=IN_TURN_SOLVER)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
     for stage in stages:
         refuse_parts(stage.name, stage.modules)
     refuse_unlike(ranks, layers=found.names, are_a_chain=found.is_chain)
-    with progress_bar("stowage", enabled=wishes.verbose) as progress:
+    with progress_bar("stowage", enabled=arguments.verbose) as progress:
         profiler = Profiler(model, stages, found.input_slots, work, progress)
-        measured = _measured(model, profiler, stages, work, wishes, measures_anew=measures_anew)
+        measured = _measured(model, profiler, stages, work, arguments, measures_anew=measures_anew)
         profile = measured.profile
-        copies = wishes.optimizer_copies, wishes.gradient_copies
-        use = memory_use(model, wishes.optimizer, *copies)
+        copies = arguments.optimizer_copies, arguments.gradient_copies
+        use = memory_use(model, arguments.optimizer, *copies)
         platform = Platform(memory_bytes=0)
-        if wishes.offload or (wishes.offload is None and device.type == "cuda"):
+        if arguments.offload or (arguments.offload is None and device.type == "cuda"):
             platform = measure_link(platform, device)
         solving = Solving(
             profile,
             platform,
-            wishes.solver,
-            wishes.server,
-            wishes.plan_cache,
-            wishes.plan_options,
+            arguments.solver,
+            arguments.server,
+            arguments.plan_cache,
+            arguments.plan_options,
         )
         budgets = ranks.together(
-            lambda: budget_of(wishes.memory, wishes.activations, solving, use, device)
+            lambda: budget_of(arguments.memory, arguments.activations, solving, use, device)
         )
         budget = min(activations for _, activations in budgets)
-        planned, route, too_much = _planned(solving, budget, use, wishes, measured, progress)
+        planned, route, too_much = _planned(solving, budget, use, arguments, measured, progress)
     if not found.is_chain and route.reason == "run='torch'":
         route = replace(route, reason="the layers are no chain, so each is replayed alone")
     platform = replace(platform, memory_bytes=max(0, budget - profile.outside_bytes))
     answer = planned.answer if planned is not None else None
     fitted = Fitted(
-        _coordinator(model, stages, found, profile, platform, answer, route, wishes),
+        _coordinator(model, stages, found, profile, platform, answer, route, arguments),
         profile,
         use,
         use.total + budget,
@@ -103,39 +105,39 @@ def place_schedule(
         platform,
         answer,
         planned.source if planned is not None else "measured",
-        _notes(wishes, profile, planned),
+        _notes(arguments, profile, planned),
         predicted_peak(profile, platform, answer),
         route,
         caches,
     )
     remember(model, fitted)
     try:
-        try_schedule(model, work, fitted, measured, ranks, too_much, measure=wishes.measure)
+        try_schedule(model, work, fitted, measured, ranks, too_much, measure=arguments.measure)
     except BaseException:
         unfit(model)
         raise
     return fitted
 
 
-def _discover(model: nn.Module, work: Workload, wishes: Wishes) -> Layers:
+def _discover(model: nn.Module, work: Workload, arguments: FitArguments) -> Layers:
     outputs: list[Any] = []
-    # Layers that are no chain are replayed alone, which other wishes are not for.
+    # Layers that are no chain are replayed alone, which other arguments exclude.
     may_be_apart = (
-        wishes.run != "stowage"
-        and not wishes.offload
-        and wishes.solver in ("auto", IN_TURN_SOLVER)
-        and not wishes.ranks.in_layers
+        arguments.run != "stowage"
+        and not arguments.offload
+        and arguments.solver in ("auto", IN_TURN_SOLVER)
+        and not arguments.ranks.in_layers
         and not any(map(is_fully_sharded, model.modules()))
     )
     with unchanged(model, work), without_collectives(model):
         found = find_layers(
             model,
             lambda: outputs.append(work.forward()),
-            wishes.layers,
+            arguments.layers,
             may_be_apart=may_be_apart,
         )
         work.leaves = leaves_of([work.loss(outputs.pop())])
-    return found.apart() if wishes.skips_layers and may_be_apart else found
+    return found.apart() if arguments.skips_layers and may_be_apart else found
 
 
 def _measured(
@@ -143,26 +145,26 @@ def _measured(
     profiler: Profiler,
     stages: Sequence[Stage],
     work: Workload,
-    wishes: Wishes,
+    arguments: FitArguments,
     *,
     measures_anew: bool,
 ) -> Measured:
-    file, ranks = None, wishes.ranks
-    if wishes.plan_cache is not None:
+    file, ranks = None, arguments.ranks
+    if arguments.plan_cache is not None:
         file = ProfileFile(
-            wishes.plan_cache,
+            arguments.plan_cache,
             model,
             stages,
             work,
             is_chain=profiler.is_chain,
-            selective=wishes.selective,
+            selective=arguments.selective,
         )
         profile = None if measures_anew else file.load(ranks.first(file.read))
         is_known = not ranks.any_of(profile is None)
         if is_known and profile is not None:
             return Measured(profile, file, True, None)
     name = type(model).__name__
-    profile = ranks.steps(lambda: profiler.run(name, selective=wishes.selective))
+    profile = ranks.steps(lambda: profiler.run(name, selective=arguments.selective))
     profile = common_profile(profile, stages, ranks)
     if file is not None and ranks.is_first:
         file.save(profile)
@@ -173,12 +175,12 @@ def _planned(
     solving: Solving,
     budget: int,
     use: MemoryUse,
-    wishes: Wishes,
+    arguments: FitArguments,
     measured: Measured,
     progress: Progress,
 ) -> tuple[Planned | None, Route, InfeasibleError | None]:
     """The plan, how it is run and, where it is predicted not to fit, the error that says so."""
-    ranks, run = wishes.ranks, wishes.run
+    ranks, run = arguments.ranks, arguments.run
     try:
         planned, route = ranks.first(lambda: find_plan(solving, budget, use, run, progress))
     except InfeasibleError as error:
@@ -191,11 +193,11 @@ def _planned(
     return planned, route, None
 
 
-def _notes(wishes: Wishes, profile: Profile, planned: Planned | None) -> tuple[str, ...]:
+def _notes(arguments: FitArguments, profile: Profile, planned: Planned | None) -> tuple[str, ...]:
     share = profile.managed_share
     left_out = f"{1 - share:.0%} of what a step holds is outside of these layers, and stays"
     of_share = (left_out,) if share < _LEAST_SHARE else ()
-    return (*wishes.notes, *of_share, *profile.notes, *(planned.notes if planned else ()))
+    return (*arguments.notes, *of_share, *profile.notes, *(planned.notes if planned else ()))
 
 
 def _coordinator(
@@ -206,7 +208,7 @@ def _coordinator(
     platform: Platform,
     answer: Answer | None,
     route: Route,
-    wishes: Wishes,
+    arguments: FitArguments,
 ) -> Coordinator | SeparateLayers:
     """What runs the answer's schedule, or all layers as they are, in the layers' place."""
     program = (
@@ -223,21 +225,23 @@ def _coordinator(
         transfers_for(device_of(model)),
         found.input_slots,
         # Processes with parts of other sizes would choose other programs.
-        None if wishes.ranks.in_layers else _other_sizes(profile, platform, program, route, wishes),
+        None
+        if arguments.ranks.in_layers
+        else _other_sizes(profile, platform, program, route, arguments),
         alone=route.run != "stowage",
     )
 
 
 def _other_sizes(
-    profile: Profile, platform: Platform, program: Program, route: Route, wishes: Wishes
+    profile: Profile, platform: Platform, program: Program, route: Route, arguments: FitArguments
 ) -> OtherSizes:
     budget = (platform.memory_bytes or 0) + profile.outside_bytes
-    solver = wishes.solver
+    solver = arguments.solver
     if route.run == "torch" and solver == "auto":
         solver = IN_TURN_SOLVER
-    of_least = solver if wishes.run == "torch" else "rotor"
-    # Not all of the wishes: they have the sample, the optimizer and a loss.
-    server, plan_options = wishes.server, wishes.plan_options
+    of_least = solver if arguments.run == "torch" else "rotor"
+    # Not all arguments: they have the sample, the optimizer and a loss.
+    server, plan_options = arguments.server, arguments.plan_options
 
     def least() -> Schedule | None:
         without_link = Platform(memory_bytes=0)

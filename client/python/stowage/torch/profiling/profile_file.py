@@ -70,8 +70,8 @@ class ProfileFile:
     ) -> None:
         self._stages = stages
         ways = selective if isinstance(selective, bool) else list(selective)
-        wishes = {"chain": is_chain, "selective": ways}
-        self._of = {**_of_torch(work), **_of_model(model, stages, work), **wishes}
+        choices = {"chain": is_chain, "selective": ways}
+        self._of = {**_of_torch(work), **_of_model(model, stages, work), **choices}
         digest = hashlib.sha256(json.dumps(self._of, sort_keys=True).encode()).hexdigest()
         self.path = pathlib.Path(directory) / f"{type(model).__name__}-{digest[:16]}.profile.json"
 

@@ -24,8 +24,8 @@ from zoo import ZOO, make
 import stowage
 from stowage.estimates import Estimate
 from stowage.estimates.__main__ import main
+from stowage.torch.arguments import loss_of
 from stowage.torch.measuring.meter import MemoryMeter
-from stowage.torch.wishes import loss_of
 
 MIB = 1 << 20
 OPTIMIZERS: dict[str, Callable | None] = {

@@ -23,8 +23,8 @@ from stowage.estimates import Estimate, Gpu, Verdict
 from stowage.estimates.__main__ import main
 from stowage.estimates.hardware.gpus import gpu_of
 from stowage.estimates.verdicts import verdict_of
+from stowage.torch.arguments import loss_of
 from stowage.torch.choosing.budget import MemoryUse
-from stowage.torch.wishes import loss_of
 
 FITS, WITH_A_PLAN, DOES_NOT = "fits", "fits with a plan", "does not fit"
 # Chains, layers that are replayed apart, convolutions; a CPU's workspaces are no tensors.

@@ -376,9 +376,9 @@ def test_fit_is_limited_to_policies_that_people_paste(tmp_path: pathlib.Path) ->
     for layer in layers:
         layer.self_attn.attention_dropout = 0.0  # so that attention is an operator
     names = list(POLICIES)
-    wishes: dict[str, Any] = {"plan_cache": str(tmp_path), "loss": loss_of, "verbose": False}
+    choices: dict[str, Any] = {"plan_cache": str(tmp_path), "loss": loss_of, "verbose": False}
     for source in ("local solve", "plan file"):  # the second from the saved profile
-        fitted = stowage.fit(model, example.sample, activations="40%", selective=names, **wishes)
+        fitted = stowage.fit(model, example.sample, activations="40%", selective=names, **choices)
         assert fitted.source == source
     chain = stowage.report(model).chain
     assert chain is not None

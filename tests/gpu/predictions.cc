@@ -23,9 +23,9 @@ struct SolverResults {
   std::vector<PredictedAndMeasured> bytes = {};
 };
 
-class HonestExperiment {
+class PredictionsExperiment {
  public:
-  explicit HonestExperiment(Lab* lab) : lab_(*lab) {}
+  explicit PredictionsExperiment(Lab* lab) : lab_(*lab) {}
 
   absl::Status Run() {
     for (const Model& model : lab_.models) {
@@ -41,9 +41,9 @@ class HonestExperiment {
     std::vector<std::string> remarks;
     for (const SolverResults& results : results_) remarks.push_back(Summary(results));
     return lab_.Publish(
-        lab_.NameOf("honest"),
-        absl::StrCat("Honest: predicted against measured, medians of ", lab_.steps, " steps"),
-        sheet_, remarks);
+        lab_.NameOf("predictions"),
+        absl::StrCat("Predicted against measured, medians of ", lab_.steps, " steps"), sheet_,
+        remarks);
   }
 
  private:
@@ -93,6 +93,6 @@ class HonestExperiment {
 
 }  // namespace
 
-absl::Status Honest(Lab* lab) { return HonestExperiment(lab).Run(); }
+absl::Status Predictions(Lab* lab) { return PredictionsExperiment(lab).Run(); }
 
 }  // namespace stowage

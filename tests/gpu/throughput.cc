@@ -128,7 +128,8 @@ class Curves {
   const std::string& network() const { return bench_.model().name; }
 
   absl::Status WriteAllPoints() const {
-    return WriteFile(lab_.PathOf(absl::StrCat("better-", network(), "-all.csv")), sheet_.ToCsv());
+    return WriteFile(lab_.PathOf(absl::StrCat("throughput-", network(), "-all.csv")),
+                     sheet_.ToCsv());
   }
 
   // The name of the way that has the point.
@@ -157,12 +158,13 @@ class Curves {
     }
     const auto segments = CompareAtEqualMemory(ours, WayOf("segments").points, kScatter);
     return lab_.Publish(
-        absl::StrCat("better-", network()),
-        absl::StrCat("Better: ", bench_.chain().name, ", auto at the peak memory of the others"),
+        absl::StrCat("throughput-", network()),
+        absl::StrCat("Throughput: ", bench_.chain().name,
+                     ", auto at the peak memory of the others"),
         sheet,
         {GainText("the best of the others", GainsOf(comparisons)),
          GainText("segments", GainsOf(segments)),
-         absl::StrFormat("Peaks count as equal within %g %%; all points: better-%s-all.csv.",
+         absl::StrFormat("Peaks count as equal within %g %%; all points: throughput-%s-all.csv.",
                          100 * kScatter, network())});
   }
 
@@ -191,8 +193,9 @@ class Curves {
       sheet.Add(std::move(row));
     }
     return lab_.Publish(
-        absl::StrCat("better-", network(), "-overhead"),
-        absl::StrCat("Better: ", bench_.chain().name, ", the least peak memory by overhead"), sheet,
+        absl::StrCat("throughput-", network(), "-overhead"),
+        absl::StrCat("Throughput: ", bench_.chain().name, ", the least peak memory by overhead"),
+        sheet,
         {absl::StrFormat("Overhead: of a sample's time over plain training's, within %g %%.",
                          100 * kScatter)});
   }
@@ -205,7 +208,7 @@ class Curves {
 
 }  // namespace
 
-absl::Status Better(Lab* lab) {
+absl::Status Throughput(Lab* lab) {
   for (const Model& model : lab->models) {
     ASSIGN_OR_RETURN(const auto bench, Bench::Open(model, &lab->device, {.steps = lab->steps}));
     RETURN_IF_ERROR(bench->Profile());

@@ -18,7 +18,7 @@ from stowage.torch.layers.structure import tensors_of
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class FitArguments:
     """Arguments of `fit`."""
 
     sample: Any
@@ -87,9 +87,9 @@ def device_of(model: nn.Module) -> torch.device:
     return devices.pop() if devices else torch.device("cpu")
 
 
-def check_call(model: nn.Module, wishes: Wishes) -> None:
-    optimizer: Any = wishes.optimizer
-    unknown = wishes.plan_options.keys() - inspect.signature(plan).parameters.keys()
+def check_call(model: nn.Module, arguments: FitArguments) -> None:
+    optimizer: Any = arguments.optimizer
+    unknown = arguments.plan_options.keys() - inspect.signature(plan).parameters.keys()
     if unknown:
         raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
     if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
@@ -100,18 +100,18 @@ def check_call(model: nn.Module, wishes: Wishes) -> None:
         raise StowageError("no parameter of the model needs a gradient: there is nothing to train")
 
 
-def check_run(wishes: Wishes) -> None:
-    run = wishes.run
+def check_run(arguments: FitArguments) -> None:
+    run = arguments.run
     if run not in RUNS:
         raise ValueError(f"run: is {run!r}; pass one of " + ", ".join(map(repr, RUNS)))
-    if run == "torch" and wishes.offload:
+    if run == "torch" and arguments.offload:
         raise ValueError(
             "offload: run='torch' sends nothing to host memory; leave one of the two out"
         )
 
 
-def check_sharded(wishes: Wishes) -> None:
-    if wishes.run == "stowage" or wishes.offload:
+def check_sharded(arguments: FitArguments) -> None:
+    if arguments.run == "stowage" or arguments.offload:
         raise StowageError(
             "run, offload: layers that fully_shard or parallelize_module has sharded talk to other "
             "processes around their own backward, so each is replayed right before it and nothing "
@@ -119,8 +119,12 @@ def check_sharded(wishes: Wishes) -> None:
         )
 
 
-def check_skipping(wishes: Wishes) -> None:
-    if wishes.run == "stowage" or wishes.offload or wishes.solver not in ("auto", IN_TURN_SOLVER):
+def check_skipping(arguments: FitArguments) -> None:
+    if (
+        arguments.run == "stowage"
+        or arguments.offload
+        or arguments.solver not in ("auto", IN_TURN_SOLVER)
+    ):
         raise StowageError(
             "run, offload, solver: a step of the model skips layers at random (LayerDrop), so each "
             "is kept or replayed alone: leave these arguments out, or set layerdrop=0 in the "

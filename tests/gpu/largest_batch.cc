@@ -189,7 +189,7 @@ class Batches {
 
 }  // namespace
 
-absl::Status Bigger(Lab* lab) {
+absl::Status LargestBatches(Lab* lab) {
   Sheet trials({"network", "way", "batch", "samples/s", "peak", "schedule"});
   Sheet sheet({"network", "memory", "plain: largest batch", "plain: best samples/s",
                "auto: largest batch", "samples/s", "overhead", "schedule", "times larger"});
@@ -197,11 +197,10 @@ absl::Status Bigger(Lab* lab) {
     RETURN_IF_ERROR(Batches(lab, model, &trials).AddTo(&sheet));
   }
   RETURN_IF_ERROR(
-      lab->Publish(lab->NameOf("bigger-trials"), "Bigger: every batch that was tried", trials, {}));
+      lab->Publish(lab->NameOf("largest_batch-trials"), "Every batch that was tried", trials, {}));
   return lab->Publish(
-      lab->NameOf("bigger"),
-      absl::StrFormat("Bigger: the largest batch at less than %g %% overhead", 100 * kMaxOverhead),
-      sheet,
+      lab->NameOf("largest_batch"),
+      absl::StrFormat("The largest batch at less than %g %% overhead", 100 * kMaxOverhead), sheet,
       {absl::StrFormat("Memory: all that LibTorch may take, weights included. Overhead: of a "
                        "sample's time, over that of plain training's best batch. Found by doubling "
                        "and bisection to 1/%g, with medians of %d steps; the figures beside the "
