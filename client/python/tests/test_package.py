@@ -140,6 +140,26 @@ def test_the_example_in_lua_prints_a_schedule():
     assert violation["field"] == "platform.memory_bytes"
 
 
+def test_the_examples_in_c_and_lua_run_as_their_document_says(tmp_path):
+    document = (REPOSITORY / "client/examples/README.md").read_text()
+    section = document[document.index("### C and Lua\n") :]
+    commands = section.split("```sh\n")[1].split("```")[0].replace("build/", f"{tmp_path}/")
+    path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands],
+        cwd=REPOSITORY,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    results = [line for line in run.stdout.splitlines() if line.startswith('{"result":')]
+    assert len(results) == 3  # in C the budget first
+    for line in results[1:]:
+        assert stowage.Answer.from_dict(json.loads(line)["result"]).feasible
+
+
 def test_there_is_no_source_distribution(tmp_path):
     """It would lack the solvers."""
     script = f"from scikit_build_core.build import build_sdist; build_sdist({str(tmp_path)!r})"
