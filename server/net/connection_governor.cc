@@ -93,7 +93,9 @@ const char* ConnectionGovernor::ReasonAgainst(const Connection& connection, doub
   const CallTotals& calls = connection.last.calls;
   if (calls.begun - calls.ended > limits_.calls) return kCutResets;
   const int64_t streams = std::min(limits_.streams, limits_.first_streams + calls.begun);
-  if (exceeds(connection.waiting, streams)) return kCutResets;
+  if (connection.waiting > kMaxOpenStreams && exceeds(connection.waiting, streams)) {
+    return kCutResets;
+  }
   if (exceeds(connection.abandoned, limits_.abandoned)) return kCutResets;
   if (exceeds(connection.answered, limits_.sent_bytes)) return kCutControl;
   const int64_t arriving =

@@ -41,9 +41,9 @@ class ConnectionGovernor {
     int64_t all_bytes = int64_t{256} << 20;
     // Sent beyond answers: the answers to PING and SETTINGS frames.
     int64_t sent_bytes = 256 << 10;
-    // Streams that are no calls yet, and calls that hold memory; HTTP/2 lets a connection have 128
-    // at a time, but those that were reset no longer count among them. Of the streams a connection
-    // may have first_streams, and one more for each call that has begun.
+    // Streams that are no calls yet, and calls that hold memory; HTTP/2 lets a connection have
+    // kMaxOpenStreams, but those that were reset no longer count among them. Of the streams a
+    // connection may have first_streams, and one more for each call that has begun.
     int64_t first_streams = 200;
     int64_t streams = 1200;
     int64_t calls = 2000;

@@ -34,9 +34,7 @@ constexpr int64_t kCountedBytes = 4096;
 // Streams that ended without a call, and bring no bytes, are noticed so late.
 constexpr std::chrono::seconds kCountedAgain{1};
 
-// A new connection has started after kStarting, whatever it does, and after kFirst where it has
-// done no more than a handshake and a few calls do.
-constexpr milliseconds kStarting{100};
+// What a handshake and a few calls do. A flood of a connection that had to wait is there at once.
 constexpr std::chrono::microseconds kFirst{500};
 constexpr int64_t kFewBytes = 4096;
 constexpr int64_t kFewStreams = 20;
@@ -91,15 +89,15 @@ bool GovernedConnections::Read(int fd, Connection& connection) {
   return true;
 }
 
-void GovernedConnections::Add(int fd, const Peer& peer, Clock::time_point now) {
+void GovernedConnections::Add(int fd, const Peer& peer) {
   if (const auto earlier = connections_.find(fd); earlier != connections_.end()) {
     accounts_.Close(earlier->second.peer, *earlier->second.account);
     governor_.Remove(fd);
   }
   connections_[fd] = {
-      .inode = InodeOf(fd), .peer = peer.text, .account = accounts_.Open(peer.text), .added = now};
+      .inode = InodeOf(fd), .peer = peer.text, .account = accounts_.Open(peer.text)};
   governor_.Add(fd, peer.host);
-  last_received_ = now;
+  last_received_ = Clock::now();
 }
 
 bool GovernedConnections::IsToBeCounted(const Connection& connection, Clock::time_point now) {
@@ -136,12 +134,11 @@ void GovernedConnections::CountStreams(Clock::time_point now) {
   count(connections_.begin(), first);
 }
 
-bool GovernedConnections::HasStarted(int fd, Clock::time_point now) {
+bool GovernedConnections::HasStarted(int fd, Clock::duration age) {
   const auto found = connections_.find(fd);
   if (found == connections_.end()) return true;
   Connection& its = found->second;
-  const Clock::duration age = now - its.added;
-  if (age >= kStarting || !Read(fd, its) || its.figures.calls.begun > 0) return true;
+  if (!Read(fd, its) || its.figures.calls.begun > 0) return true;
   if (age < kFirst) return false;
   if (its.figures.received_bytes < kFewBytes) return true;
   // Of the streams in what gRPC has not read nobody knows.

@@ -34,7 +34,7 @@ class GovernedConnections {
       : governor_(limits), accounts_(accounts), streams_of_(std::move(streams_of)) {}
 
   // A connected TCP socket, before anybody reads from it.
-  void Add(int fd, const Peer& peer, Clock::time_point now);
+  void Add(int fd, const Peer& peer);
 
   bool Bars(const std::string& host, Clock::time_point now) { return governor_.Bars(host, now); }
 
@@ -42,9 +42,9 @@ class GovernedConnections {
   // and nobody has read is thrown away. O(connections): a microsecond each.
   std::vector<CutConnection> CutOffFlooders(Clock::time_point now);
 
-  // Whether the connection `fd` is known to be no flood yet: a call has begun on it, or it has sent
-  // little. True as well where it is closed, or open for 100 ms.
-  bool HasStarted(int fd, Clock::time_point now);
+  // Whether the connection `fd`, added `age` ago, has shown that it floods nobody by its start: a
+  // call has begun on it, it has sent little within half a millisecond, or it is closed.
+  bool HasStarted(int fd, Clock::duration age);
 
   // How long after a look at `now` the next is due.
   std::chrono::milliseconds Pause(Clock::time_point now) const;
@@ -54,7 +54,6 @@ class GovernedConnections {
     ino_t inode;
     std::string peer;
     std::shared_ptr<ConnectionAccount> account;
-    Clock::time_point added;
     ConnectionFigures figures = {};  // last
     int64_t read_bytes = 0;          // by gRPC
     // When its streams were counted, and what there was then.

@@ -39,7 +39,7 @@ constexpr std::chrono::milliseconds kLate{1000};
 constexpr size_t kMaxLate = 256;
 // Connections, before those that are open are looked at again.
 constexpr int kMaxAtOnce = 256;
-// Between two looks whether the last connection has started, while others wait.
+// Between two looks whether it is the turn of the next connection, while some wait.
 constexpr timespec kTurn{.tv_sec = 0, .tv_nsec = 200'000};
 
 constexpr double kOpenedSeconds = 10;
@@ -301,7 +301,7 @@ bool Listener::AcceptAll(int listener) {
     const int fd =
         accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      Admit({fd, PeerOf(from)});
+      Admit({fd, PeerOf(from), std::chrono::steady_clock::now()});
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       std::this_thread::sleep_for(kPause);
       return false;
@@ -365,12 +365,16 @@ void Listener::HandOn(const NewConnection& connection) {
 // One that resets streams keeps gRPC busy for tens of milliseconds until it is cut off. Where many
 // do so, taking turns leaves time for the calls of others, and the next of its host is refused.
 void Listener::HandOnWaiting() {
-  while (!waiting_.empty() && LastHasStarted()) HandOnNextWaiting();
+  while (!waiting_.empty() && IsItsTurn(std::chrono::steady_clock::now())) HandOnNextWaiting();
 }
 
-bool Listener::LastHasStarted() {
+bool Listener::IsItsTurn(std::chrono::steady_clock::time_point now) {
+  const auto age = now - last_handed_on_;
+  if (age >= options_.longest_turn) return true;
+  const auto longest_wait = ListenerOptions::kMaxTurns * options_.longest_turn;
+  if (now - waiting_.Next().accepted >= longest_wait) return true;
   MutexLock lock(mutex_);
-  return governed_->HasStarted(last_, std::chrono::steady_clock::now());
+  return governed_->HasStarted(last_, age);
 }
 
 void Listener::HandOnNextWaiting() {
@@ -379,9 +383,10 @@ void Listener::HandOnNextWaiting() {
   if (IsBarred(next.peer.host, now)) return Refuse(next, kBarred);
   {
     MutexLock lock(mutex_);
-    governed_->Add(next.fd, next.peer, now);
+    governed_->Add(next.fd, next.peer);
   }
   last_ = next.fd;
+  last_handed_on_ = now;
   HandOn(next);
 }
 

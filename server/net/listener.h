@@ -46,6 +46,10 @@ struct ListenerOptions {
   ConnectionAccounts* accounts = nullptr;
   GovernedConnections::StreamsOf streams_of = {};
   ConnectionGovernor::Limits governor = {};
+  // How long a new connection that may be a flood keeps others waiting; those that are governed are
+  // handed on one at a time. None of them waits for longer than twenty such turns.
+  std::chrono::milliseconds longest_turn{100};
+  static constexpr int kMaxTurns = 20;
   ConnectionObserver* observer = nullptr;  // null: nobody learns of connections
   PortSharing sharing = PortSharing::kAlone;
 };
@@ -93,8 +97,8 @@ class Listener {
   // Of the connections that wait, as many as have their turn.
   void HandOnWaiting();
   void HandOnNextWaiting();
-  // Whether the governed connection that was handed on last has started.
-  bool LastHasStarted();
+  // Whether the next one need not wait any longer.
+  bool IsItsTurn(std::chrono::steady_clock::time_point now);
   void CloseLate(std::chrono::steady_clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Cuts off connections that flood the server, until it is stopped.
   void Govern();
@@ -119,7 +123,9 @@ class Listener {
   std::deque<Late> late_ ABSL_GUARDED_BY(mutex_);  // connections of barred hosts, to be closed
   std::optional<GovernedConnections> governed_ ABSL_GUARDED_BY(mutex_);
   WaitingConnections waiting_;  // governed ones that are to be handed on; the thread's
-  int last_ = -1;               // descriptor of that which was handed on last; the thread's
+  // Of those, the descriptor of that which was handed on last, and when; the thread's.
+  int last_ = -1;
+  std::chrono::steady_clock::time_point last_handed_on_;
   Accept accept_;
   std::string address_;
   std::string path_;            // of a Unix socket, to be removed

@@ -11,6 +11,10 @@ void WaitingConnections::Add(NewConnection connection) {
   its.push_back(std::move(connection));
 }
 
+const NewConnection& WaitingConnections::Next() const {
+  return connections_.find(hosts_.front())->second.front();
+}
+
 NewConnection WaitingConnections::Take() {
   std::string host = std::move(hosts_.front());
   hosts_.pop_front();

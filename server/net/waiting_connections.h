@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_NET_WAITING_CONNECTIONS_H_
 #define STOWAGE_SERVER_NET_WAITING_CONNECTIONS_H_
 
+#include <chrono>
 #include <deque>
 #include <string>
 
@@ -13,6 +14,7 @@ namespace stowage {
 struct NewConnection {
   int fd = -1;
   Peer peer;
+  std::chrono::steady_clock::time_point accepted = {};
 };
 
 // Hosts take turns, so that one with many connections delays others by one at a time; those of a
@@ -20,7 +22,8 @@ struct NewConnection {
 class WaitingConnections {
  public:
   void Add(NewConnection connection);
-  // Requires: it is not empty. O(1).
+  // The next one. Requires: it is not empty. O(1).
+  const NewConnection& Next() const;
   NewConnection Take();
   bool empty() const { return hosts_.empty(); }
 

@@ -256,7 +256,7 @@ TEST_F(LegitimateClients, MayHaveManyCallsOnAConnectionAndCancelThem) {
 // Whose requests arrive slowly, on connections of their own and on one.
 TEST_F(LegitimateClients, MayHaveManyRequestsOnTheirWay) {
   constexpr int kConnections = 300;
-  constexpr uint32_t kCallsOfOne = 128;  // HTTP/2 lets it have no more
+  constexpr uint32_t kCallsOfOne = 128;  // the server allows no more
   const std::string part = GrpcMessage("x", 1000);
   std::vector<std::unique_ptr<RawGrpc>> clients;
   for (int i = 0; i < kConnections; ++i) {

@@ -25,6 +25,10 @@ struct CallTotals {
   int64_t ended_answer_bytes = 0;  // of those, of calls that have ended
 };
 
+// Streams of one connection at a time, as its client is told; a client sends further calls when
+// others have ended.
+inline constexpr int kMaxOpenStreams = 128;
+
 // Of one connection, since it began: streams that its client began, calls or not.
 struct StreamTotals {
   int64_t begun = 0;

@@ -5,6 +5,7 @@
 
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/resource_quota.h"
+#include "server/engine/limits/connection_accounts.h"
 
 namespace stowage {
 namespace {
@@ -26,8 +27,6 @@ constexpr int kReadBytes = 16 << 10;
 // Of each stream and of the connection, whatever the network: 20 MB/s where an answer takes 50 ms.
 // What a client sends without one being opened again is no message.
 constexpr int kWindowBytes = 1 << 20;
-// Calls of one connection at a time; clients queue further ones by themselves.
-constexpr int kCalls = 128;
 constexpr int kMetadataBytes = 16 << 10;
 
 }  // namespace
@@ -53,7 +52,7 @@ void LimitConnections(int64_t arriving_bytes, grpc::ServerBuilder& builder) {
   set(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytes);
   set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
-  set(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCalls);
+  set(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxOpenStreams);
   set(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
   grpc::ResourceQuota quota("connections");
   quota.Resize(static_cast<size_t>(arriving_bytes));

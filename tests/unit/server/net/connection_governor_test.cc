@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/engine/limits/connection_accounts.h"
 #include "server/events/observer.h"
 
 namespace stowage {
@@ -263,12 +264,12 @@ TEST_F(ConnectionGovernorTest, ClientsThatPingAndCancelReasonablyAreNoFlood) {
 // Behind a proxy, or a network that held them up.
 TEST_F(ConnectionGovernorTest, AsManyCallsAtOnceAsHttp2AllowsAreNoFlood) {
   Add(1);
-  of_[1].received_bytes = 128 * 300;
-  of_[1].streams = 128;
+  of_[1].received_bytes = kMaxOpenStreams * 300;
+  of_[1].streams = kMaxOpenStreams;
   EXPECT_THAT(Tick({1}), IsEmpty());
-  of_[1].calls.begun = 128;
+  of_[1].calls.begun = kMaxOpenStreams;
   EXPECT_THAT(Tick({1}), IsEmpty());
-  of_[1].calls.abandoned = 128;
+  of_[1].calls.abandoned = kMaxOpenStreams;
   EXPECT_THAT(Tick({1}), IsEmpty());
 }
 
@@ -310,7 +311,9 @@ TEST_F(ConnectionGovernorTest, OtherConnectionsOfABarredHostHaveLess) {
   Add(2);
   Add(3, "b");
   EXPECT_NE(Run(100, [](ConnectionFigures& its) { its.received_bytes += kMiB; }), "");
-  for (const int id : {2, 3}) of_[id].streams = 150;
+  for (const int id : {2, 3}) of_[id].streams = kMaxOpenStreams;
+  EXPECT_THAT(Tick({2, 3}), IsEmpty()) << "as many as HTTP/2 lets them have";
+  for (const int id : {2, 3}) of_[id].streams += 20;
   EXPECT_THAT(Tick({2, 3}), ElementsAre(kCutResets));
   EXPECT_EQ(Run(
                 1, [](ConnectionFigures&) {}, 3),

@@ -281,6 +281,68 @@ TEST(Listener, CutsOffAConnectionThatSendsMuchForNothingAndBarsItsHost) {
   for (const int fd : held) close(fd);
 }
 
+// The connections that a listener handed over, in that order.
+class HandedOver {
+ public:
+  ~HandedOver() {
+    for (const int fd : fds_) close(fd);
+  }
+  void Add(int fd) {
+    MutexLock lock(mutex_);
+    fds_.push_back(fd);
+    changed_.SignalAll();
+  }
+  // The peers of the first `count`, once there are so many.
+  std::vector<Peer> WaitFor(size_t count) {
+    MutexLock lock(mutex_);
+    while (fds_.size() < count) changed_.Wait(mutex_);
+    std::vector<Peer> peers;
+    for (const int fd : fds_) peers.push_back(PeerOf(fd));
+    return peers;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<int> fds_ ABSL_GUARDED_BY(mutex_);
+};
+
+std::vector<std::string> HostsOf(const std::vector<Peer>& peers) {
+  std::vector<std::string> hosts;
+  for (const Peer& peer : peers) hosts.push_back(peer.host);
+  return hosts;
+}
+
+// The first has sent much, of which nobody knows what it is. The one that needs no turn comes after
+// the others, which therefore have been accepted once it is handed over.
+TEST(Listener, HandsOverConnectionsInTurn) {
+  constexpr const char* kNeedsNone = "127.0.0.9";
+  ConnectionAccounts accounts;
+  HandedOver handed_over;
+  auto listener =
+      Listener::Start("127.0.0.1:0",
+                      {.is_exempt = [=](const std::string& from) { return from == kNeedsNone; },
+                       .accounts = &accounts,
+                       .streams_of = [](const std::string&) { return StreamTotals(); },
+                       .longest_turn = std::chrono::hours(1)},
+                      [&handed_over](int fd) { handed_over.Add(fd); });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const std::string& address = (*listener)->address();
+  RawSocket first(address, "127.0.0.2");
+  const Peer peer = handed_over.WaitFor(1)[0];
+  EXPECT_TRUE(first.Send(std::string(30'000, 'x')));
+  RawSocket second(address, "127.0.0.3");
+  RawSocket other(address, kNeedsNone);
+  EXPECT_THAT(HostsOf(handed_over.WaitFor(2)), testing::ElementsAre("127.0.0.2", kNeedsNone));
+
+  accounts.Of(peer.text)->Begin(/*request_bytes=*/30'000);
+  EXPECT_EQ(handed_over.WaitFor(3)[2].host, "127.0.0.3");
+  EXPECT_TRUE(second.Send(std::string(30'000, 'x')));
+  RawSocket last(address, "127.0.0.4");
+  (*listener)->StopListening();
+  EXPECT_EQ(handed_over.WaitFor(4)[3].host, "127.0.0.4") << "nobody waits when the server leaves";
+}
+
 // Setting up a connection costs more than closing it.
 TEST(Listener, LimitsHowOftenAHostConnects) {
   Record record;

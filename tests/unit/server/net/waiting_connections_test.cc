@@ -37,6 +37,7 @@ TEST(WaitingConnectionsTest, AHostThatHadItsTurnIsTheLast) {
   WaitingConnections waiting;
   waiting.Add(Of("first", 1));
   waiting.Add(Of("second", 2));
+  EXPECT_EQ(waiting.Next().fd, 1);
   EXPECT_EQ(waiting.Take().fd, 1);
   waiting.Add(Of("first", 3));
   EXPECT_THAT(TakeAll(waiting), ElementsAre(2, 3));
