@@ -8,40 +8,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-python=/usr/bin/python3
 tools="pdoc==16.0.0 Jinja2==3.1.6 MarkupSafe==3.0.4 Pygments==2.21.0 markdown2==2.5.5 markdown-it-py==4.3.0 mdurl==0.1.2"
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/stowage
 package=client/python
 output=build/docs
 
-fail() {
-  echo "docs: $*" >&2
-  exit 1
-}
-
-# Prints the Python of a venv with the tools. A file that is written last says that it is complete.
-build_venv() {
-  local venv
-  venv=$cache/docs-$({ echo "$tools"; "$python" --version; } | sha256sum | head -c 16)
-  mkdir -p "$cache"
-  # Only one process makes it.
-  exec 8>"$venv.lock"
-  flock 8
-  if [ ! -e "$venv/complete" ]; then
-    rm -rf "$venv"
-    # shellcheck disable=SC2086  # words
-    if ! { "$python" -m venv "$venv" &&
-           "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps $tools; } >&2; then
-      rm -rf "$venv"
-      fail "PyPI cannot be reached, or lacks what builds the documents: $tools"
-    fi
-    touch "$venv/complete"
-  fi
-  echo "$venv/bin/python"
-}
-
 torch=$(deploy/venv.sh)
-tool=$(build_venv)
+# shellcheck disable=SC2086  # words
+tool=$(deploy/venv.sh docs --no-deps $tools)/bin/python
 packages=$(echo "$torch"/lib/python3*/site-packages)
 if ! ls "$package"/stowage/libstowage.so >/dev/null 2>&1; then
   # With the options of deploy/python.sh, which may have compiled it.

