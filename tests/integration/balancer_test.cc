@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -17,20 +15,19 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/lib/rpc/failover_client.h"
 #include "client/lib/rpc/rpc_client.h"
 #include "tests/integration/haproxy.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
+#include "tests/support/callers.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
 namespace stowage {
 namespace {
 
-using std::chrono::duration;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using testing::Optional;
@@ -45,64 +42,19 @@ v1::SolveRequest Question(int number, const std::string& job) {
   return request;
 }
 
-// Goes round the questions until it is stopped. Asks each of them once.
-class Caller {
- public:
-  using Ask = std::function<absl::Status(const v1::SolveRequest& request)>;
-
-  Caller(Ask ask, int first) : ask_(std::move(ask)), thread_([this, first] { AskFrom(first); }) {}
-  ~Caller() { (void)Stop(); }
-  // What failed.
-  std::vector<std::string> Stop() {
-    stop_ = true;
-    if (thread_.joinable()) thread_.join();
-    return failures_;
-  }
-  double longest_seconds() const { return longest_seconds_; }  // after Stop()
-  // Until so many more calls have ended, or kPatience is over.
-  void WaitForMore(int calls) const {
-    const auto deadline = steady_clock::now() + kPatience;
-    const int enough = ended_ + calls;
-    while (ended_ < enough && steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    EXPECT_GE(ended_, enough);
-  }
-
- private:
-  void AskFrom(int first) {
-    for (int number = first; !stop_; ++number) {
-      const auto begin = steady_clock::now();
-      const absl::Status status = ask_(Question(number % kQuestions, "rolling"));
-      if (!status.ok()) failures_.push_back(status.ToString());
-      longest_seconds_ =
-          std::max(longest_seconds_, duration<double>(steady_clock::now() - begin).count());
-      ++ended_;
-    }
-  }
-
-  const Ask ask_;
-  std::vector<std::string> failures_;  // the thread's until it has ended, as what follows
-  double longest_seconds_ = 0;
-  std::atomic<int> ended_ = 0;
-  std::atomic<bool> stop_ = false;
-  std::thread thread_;
-};
-
-// Makes a call and nothing else.
-Caller::Ask OneAttempt(const std::string& address) {
-  return [client = std::make_shared<RpcClient>(address, Credentials())](
-             const v1::SolveRequest& request) {
-    return client->Solve(request, std::nullopt).status();
+// Goes round the questions. A call and nothing else.
+Callers::Ask OneAttempt(const std::string& address) {
+  return [client = std::make_shared<RpcClient>(address, Credentials())](int number) {
+    return client->Solve(Question(number % kQuestions, "rolling"), std::nullopt).status();
   };
 }
 
 // As our programs do.
-Caller::Ask OurClient(const std::string& address) {
+Callers::Ask OurClient(const std::string& address) {
   RemoteOptions options;
   options.servers = {address};
-  return [client = std::make_shared<FailoverClient>(options)](const v1::SolveRequest& request) {
-    return client->Solve(request).status();
+  return [client = std::make_shared<FailoverClient>(options)](int number) {
+    return client->Solve(Question(number % kQuestions, "rolling")).status();
   };
 }
 
@@ -233,7 +185,7 @@ TEST(Balancer, SendsEqualQuestionsOfAllJobsToOneServer) {
 struct RollingRestart {
   const char* name;
   Kind kind;
-  Caller::Ask (*client)(const std::string& address);
+  Callers::Ask (*client)(const std::string& address);
 };
 std::ostream& operator<<(std::ostream& out, const RollingRestart& test) { return out << test.name; }
 
@@ -241,17 +193,13 @@ class ARollingRestart : public testing::TestWithParam<RollingRestart> {};
 
 TEST_P(ARollingRestart, FailsNoCall) {
   ThreeServers servers(GetParam().kind);
-  std::vector<std::unique_ptr<Caller>> callers;
-  for (int first = 0; first < kQuestions; first += 10) {
-    callers.push_back(std::make_unique<Caller>(GetParam().client(servers.Address()), first));
-  }
-  servers.RestartAll([&] { callers.front()->WaitForMore(kQuestions); });
-  double longest = 0;
-  for (const auto& caller : callers) {
-    EXPECT_THAT(caller->Stop(), testing::IsEmpty()) << servers.Log();
-    longest = std::max(longest, caller->longest_seconds());
-  }
-  std::cout << "longest wait " << longest << " s" << std::endl;
+  constexpr int kCallers = 4;
+  std::vector<Callers::Ask> asking;
+  for (int i = 0; i < kCallers; ++i) asking.push_back(GetParam().client(servers.Address()));
+  Callers callers(std::move(asking));
+  servers.RestartAll([&] { callers.AwaitCalls(kQuestions); });
+  EXPECT_THAT(callers.Stop(), testing::IsEmpty()) << servers.Log();
+  std::cout << "longest wait " << callers.longest_seconds() << " s" << std::endl;
 }
 
 INSTANTIATE_TEST_SUITE_P(

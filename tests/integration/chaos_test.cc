@@ -15,14 +15,14 @@
 #include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
-#include "solver/base/mutex.h"
 #include "tests/integration/checked_answers.h"
 #include "tests/integration/haproxy.h"
 #include "tests/integration/http2_flood.h"
 #include "tests/integration/rpc.h"
+#include "tests/support/callers.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/redis_nodes.h"
@@ -32,84 +32,38 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::IsEmpty;
-using Clock = std::chrono::steady_clock;
 
 // As a job has it in whose language there is no client of ours.
-std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
+std::shared_ptr<v1::Scheduler::Stub> StubOf(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(ReadFile(STOWAGE_ROOT "/deploy/grpc/single_address.json"));
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel("ipv4:" + address, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return v1::Scheduler::NewStub(
+      grpc::CreateCustomChannel("ipv4:" + address, grpc::InsecureChannelCredentials(), arguments));
 }
 
-// Ask one after the other, every fifth time something new, and compare each answer with that of a
-// server of their own, which nothing happens to.
-class Callers {
- public:
-  explicit Callers(const std::string& address) {
-    for (int caller = 0; caller < kCallers; ++caller) {
-      threads_.emplace_back([this, channel = ChannelTo(address)] { Ask(channel); });
-    }
-  }
-  ~Callers() { (void)Stop(); }
-
-  // Until so many more answers have come.
-  void AwaitAnswers(int more) const {
-    const auto deadline = Clock::now() + kPatience;
-    const int enough = answers_ + more;
-    while (answers_ < enough) {
-      ASSERT_LT(Clock::now(), deadline);
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-  }
-  // What failed.
-  std::vector<std::string> Stop() {
-    stop_ = true;
-    for (std::thread& thread : threads_) {
-      if (thread.joinable()) thread.join();
-    }
-    MutexLock lock(mutex_);
-    return failures_;
-  }
-
- private:
-  static constexpr int kCallers = 6;
-  static constexpr int kKnown = 7;
-
-  void Ask(const std::shared_ptr<grpc::Channel>& channel) {
-    const auto stub = v1::Scheduler::NewStub(channel);
-    while (!stop_) {
-      const int call = calls_++;
-      const v1::SolveRequest request = DistinctRequest(call % 5 == 0 ? call / 5 : call % kKnown);
+// Ask one after the other, every fifth time something new, and compare each answer with that of
+// `alone`, a server that nothing happens to.
+std::vector<Callers::Ask> ComparingCallers(const std::string& address, const Remote& alone) {
+  constexpr int kCallers = 6;
+  std::vector<Callers::Ask> callers;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    callers.emplace_back([stub = StubOf(address), &alone](int call) {
+      const v1::SolveRequest request = DistinctRequest(call % 5 == 0 ? call / 5 : call % 7);
       grpc::ClientContext context;
       context.set_deadline(std::chrono::system_clock::now() + kPatience);
       v1::SolveResponse response;
       const grpc::Status status = stub->Solve(&context, request, &response);
       v1::SolveResponse right;
-      EXPECT_TRUE(alone_.Solve(request, &right).ok());
-      ++answers_;
-      if (!status.ok()) {
-        Fail(Text(status));
-      } else if (response.schedule().SerializeAsString() != right.schedule().SerializeAsString()) {
-        Fail(absl::StrCat("another answer: ", response.ShortDebugString()));
-      }
-    }
+      EXPECT_TRUE(alone.Solve(request, &right).ok());
+      if (!status.ok()) return absl::UnknownError(Text(status));
+      return response.schedule().SerializeAsString() == right.schedule().SerializeAsString()
+                 ? absl::OkStatus()
+                 : absl::UnknownError(response.ShortDebugString());
+    });
   }
-  void Fail(const std::string& how) {
-    MutexLock lock(mutex_);
-    failures_.push_back(how);
-  }
-
-  const ServerProcess server_{{"--client-rate", "0"}};
-  const Remote alone_{server_.address()};
-  std::atomic<int> calls_ = 0;
-  std::atomic<int> answers_ = 0;
-  std::atomic<bool> stop_ = false;
-  Mutex mutex_;
-  std::vector<std::string> failures_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_;  // last: they use all of the above
-};
+  return callers;
+}
 
 // Resets streams and holds some open until it is destroyed, each time from another host.
 class Attack {
@@ -144,7 +98,7 @@ class Attack {
 class Chaos : public testing::Test {
  protected:
   static constexpr size_t kServers = 3;
-  static constexpr int kAnswers = 60;  // between two faults
+  static constexpr int kCalls = 10;  // of each caller, between two faults
 
   void SetUp() override {
     config_ = folder_.Write("config", Options());
@@ -206,8 +160,10 @@ class Chaos : public testing::Test {
 };
 
 TEST_F(Chaos, FailsNoCall) {
-  Callers callers(haproxy_->address());
-  callers.AwaitAnswers(kAnswers);
+  const ServerProcess undisturbed({"--client-rate", "0"});
+  const Remote alone(undisturbed.address());
+  Callers callers(ComparingCallers(haproxy_->address(), alone));
+  callers.AwaitCalls(kCalls);
   {
     const Attack attack(haproxy_->address());
     size_t server = 0;
@@ -215,12 +171,12 @@ TEST_F(Chaos, FailsNoCall) {
       Reload();
       redis_.Kill(0);
       Replace(server++, signal);
-      callers.AwaitAnswers(kAnswers);
+      callers.AwaitCalls(kCalls);
       redis_.Start(0);
-      callers.AwaitAnswers(kAnswers);
+      callers.AwaitCalls(kCalls);
     }
   }
-  callers.AwaitAnswers(kAnswers);
+  callers.AwaitCalls(kCalls);
   EXPECT_THAT(callers.Stop(), IsEmpty());
 }
 

@@ -2,17 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/status/status.h"
 #include "grpcpp/grpcpp.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
+#include "tests/support/callers.h"
 #include "tests/support/process.h"
 
 namespace stowage {
@@ -22,49 +21,16 @@ using testing::IsEmpty;
 using testing::Optional;
 using testing::StartsWith;
 
-// Solves over a connection of its own each, one after the other, until it is stopped.
-class ConnectingCaller {
- public:
-  explicit ConnectingCaller(const std::string& address)
-      : address_(address), thread_([this] { Run(); }) {}
-  ~ConnectingCaller() { (void)Stop(); }
-
-  // Until so many more calls have ended; of two the second has begun after this.
-  void WaitForMore(int calls) const {
-    const auto patience = std::chrono::steady_clock::now() + kPatience;
-    const int enough = ended_ + calls;
-    while (ended_ < enough && std::chrono::steady_clock::now() < patience) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    EXPECT_GE(ended_, enough);
-  }
-  // What failed.
-  std::vector<std::string> Stop() {
-    stop_ = true;
-    if (thread_.joinable()) thread_.join();
-    return failures_;
-  }
-
- private:
-  // A call that has not been sent may connect again: Linux resets a connection that comes in the
-  // moment in which a server leaves the port.
-  void Run() {
-    for (; !stop_; ++ended_) {
-      grpc::ClientContext context;
-      context.set_wait_for_ready(true);
-      context.set_deadline(std::chrono::system_clock::now() + kPatience);
-      v1::SolveResponse response;
-      const grpc::Status status = Remote(address_).Solve(SmallSolveRequest(), &response, &context);
-      if (!status.ok()) failures_.push_back(Text(status));
-    }
-  }
-
-  const std::string address_;
-  std::vector<std::string> failures_;  // the thread's until it has ended
-  std::atomic<int> ended_ = 0;
-  std::atomic<bool> stop_ = false;
-  std::thread thread_;
-};
+// Solves over a connection of its own. A call that has not been sent may connect again: Linux
+// resets a connection that comes in the moment in which a server leaves the port.
+absl::Status SolveOnce(const std::string& address) {
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  v1::SolveResponse response;
+  const grpc::Status status = Remote(address).Solve(SmallSolveRequest(), &response, &context);
+  return status.ok() ? absl::OkStatus() : absl::UnknownError(Text(status));
+}
 
 // A lame duck until a second signal. The callers connect again and again.
 std::vector<std::string> Sharing(const std::string& http = "127.0.0.1:0") {
@@ -83,20 +49,20 @@ TEST(Handover, ASecondServerTakesOverThePortAndNoCallFails) {
   const std::string& address = first.address();
   const Remote kept(address);
   EXPECT_TRUE(kept.Answers());
-  ConnectingCaller caller(address);
-  caller.WaitForMore(2);
+  Callers caller({[&address](int /*number*/) { return SolveOnce(address); }});
+  caller.AwaitCalls(2);
   ServerProcess second(Sharing(), address);
   ASSERT_EQ(second.address(), address);
   EXPECT_NE(second.http_address(), first.http_address()) << "a port of 0 is any free one";
-  caller.WaitForMore(2);
+  caller.AwaitCalls(2);
 
   first.Signal(SIGTERM);
   ASSERT_NE(first.WaitForLogLine({"event=lame_duck"}), "") << first.Log();
   EXPECT_TRUE(kept.Answers()) << "over a connection that the first has";
-  caller.WaitForMore(2);  // what the first accepted has been answered
+  caller.AwaitCalls(2);  // what the first accepted has been answered
   first.Signal(SIGTERM);
   EXPECT_THAT(first.WaitForExit(), Optional(0)) << first.Log();
-  caller.WaitForMore(2);
+  caller.AwaitCalls(2);
   EXPECT_THAT(caller.Stop(), IsEmpty());
 
   const double before = SolvesOf(second);
