@@ -3,13 +3,13 @@
 //   #/jobs/1?device=0    #/jobs/1/plan/0?op=59, of jobs
 import { useCallback, useEffect, useState } from "preact/hooks";
 
-export const kViews = ["schedule", "compare", "budgets", "chain"] as const;
+const kViews = ["schedule", "compare", "budgets", "chain"] as const;
 export type ViewName = (typeof kViews)[number];
 
 const kPlaceKeys = ["op", "stage", "from", "to"] as const;
 
 // What is shown of a schedule.
-export interface SchedulePlace {
+interface SchedulePlace {
   op?: number | undefined; // index in its operations
   stage?: number | undefined; // from 1
   from?: number | undefined; // the seconds that are shown
@@ -63,7 +63,7 @@ function placeValues(place: SchedulePlace): URLSearchParams {
   return values;
 }
 
-export function parseRoute(hash: string): Route {
+function parseRoute(hash: string): Route {
   const [[name, index, other], values] = splitHash(hash);
   const route: Route = {
     view: kViews.find((view) => view === name) ?? "schedule",

@@ -6,7 +6,7 @@ import type { StageFate } from "../../generated/stowage/v1/scheduler";
 import { type Colors, readColors, useScheme } from "../charts/colors";
 import { stageName } from "../parts/names";
 
-export type Fate = "saved" | "checkpoint" | "dropped" | "offloaded";
+type Fate = "saved" | "checkpoint" | "dropped" | "offloaded";
 const kLetters: Record<Fate, string> = {
   saved: "S",
   checkpoint: "c",

@@ -5,7 +5,7 @@ import type { OperationDetail, ViewedSchedule } from "../../generated/stowage/v1
 
 export const kLanes = ["compute", "to host", "to device"] as const;
 
-export type Work = "forward" | "recomputed" | "backward" | "offload" | "prefetch" | "release";
+type Work = "forward" | "recomputed" | "backward" | "offload" | "prefetch" | "release";
 
 export interface Step {
   index: number; // in the schedule

@@ -27,7 +27,7 @@ export interface Extent {
   bytes: number;
 }
 
-export interface ChartOwner {
+interface ChartOwner {
   moving(range: Range): void;
   moved(range: Range): void; // at rest
   hovered(step: Step | undefined): void;
