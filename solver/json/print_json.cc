@@ -101,13 +101,6 @@ std::string Printed(const OrderedJson& json, size_t level) {
   return absl::StrCat(text, Line(level), std::string(1, brackets[1]));
 }
 
-template <typename Message>
-std::string Text(const Message& message) {
-  JsonObject object;
-  VisitFields(object, message);
-  return PrintJson(object.Take());
-}
-
 }  // namespace
 
 std::string ToJsonString(absl::string_view text) {
@@ -130,8 +123,10 @@ std::string ToJsonString(absl::string_view text) {
 
 std::string PrintJson(const OrderedJson& json) { return Printed(json, 0) + "\n"; }
 
-std::string ToJson(const Chain& chain) { return Text(chain); }
-
-std::string ToJson(const Platform& platform) { return Text(platform); }
+std::string ToJson(const Chain& chain) {
+  JsonObject object;
+  VisitFields(object, chain);
+  return PrintJson(object.Take());
+}
 
 }  // namespace stowage

@@ -7,7 +7,6 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 #include "solver/model/chain.h"
-#include "solver/model/platform.h"
 
 namespace stowage {
 
@@ -18,11 +17,10 @@ std::string ToJsonString(absl::string_view text);
 // Indented by one space a level, a member or an element a line. Ends with a newline.
 std::string PrintJson(const nlohmann::ordered_json& json);
 
-// The format of solver/README.md, "Chain" and "Platform": indented, 64-bit integers as strings,
-// every field but those without a value, ends with a newline. Names are valid UTF-8 in it: other
-// bytes are escaped as "\xff".
+// The format of solver/README.md, "Chain": indented, 64-bit integers as strings, every field but
+// those without a value, ends with a newline. Names are valid UTF-8 in it: other bytes are escaped
+// as "\xff".
 std::string ToJson(const Chain& chain);
-std::string ToJson(const Platform& platform);
 
 }  // namespace stowage
 
