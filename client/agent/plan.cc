@@ -221,7 +221,7 @@ absl::Status CheckOwnWays(const Chain& chain, const Schedule& schedule) {
 absl::Status StartPlan(const Chain& chain, const Platform& platform, const Schedule& schedule,
                        Plan* plan) {
   ASSIGN_OR_RETURN(plan->prediction, Check(chain, platform, schedule));
-  ASSIGN_OR_RETURN(plan->execution, Execution::Of(chain, schedule));
+  ASSIGN_OR_RETURN(plan->execution, Execution::Of(chain, ChainUnits(chain), schedule));
   return absl::OkStatus();
 }
 

@@ -12,7 +12,7 @@
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/explain.h"
-#include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 
 namespace stowage {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 absl::Status Simulate(const Chain& chain, const Platform& platform, const Schedule& schedule,
                       v1::ViewedSchedule* viewed) {
   ASSIGN_OR_RETURN(const ExplainedSimulation simulation,
-                   SimulateAndExplain(chain, platform, schedule));
+                   SimulateAndExplain(chain, ChainUnits(chain), platform, schedule));
   Fill(simulation, ExplainMemory(chain, platform, schedule), viewed);
   return absl::OkStatus();
 }

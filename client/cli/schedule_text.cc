@@ -69,7 +69,7 @@ Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
                   const std::vector<TimelineEntry>& timeline) {
   // Fused stages leave one value: count the transfers of the chain whose stages are the units.
   if (HasGraphOperations(schedule)) {
-    const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
+    const absl::StatusOr<Execution> execution = Execution::Of(chain, ChainUnits(chain), schedule);
     if (!execution.ok()) return {};  // unreachable: the schedule has been simulated
     return TrafficOf(execution->chain(), execution->FromChain(schedule), timeline);
   }
@@ -128,10 +128,10 @@ std::string FigureTable(const Chain& chain, const Platform& platform, const Sche
                                 OperationPath(schedule, peaks.front().operation, chain.length()))});
   if (prediction.peak_host_bytes > 0)
     table.Add({"on the host", FormatBytes(prediction.peak_host_bytes), ""});
-  table.Add(
-      {"makespan", FormatSeconds(prediction.makespan_seconds),
-       absl::StrFormat("%+.1f %% over %s", prediction.overhead * 100,
-                       HasGraphMode(chain) ? "a step with all memory" : "storing everything")});
+  table.Add({"makespan", FormatSeconds(prediction.makespan_seconds),
+             absl::StrFormat(
+                 "%+.1f %% over %s", prediction.overhead * 100,
+                 ChainUnits(chain).HasGraph() ? "a step with all memory" : "storing everything")});
   table.Add({"recompute", FormatSeconds(prediction.recompute_seconds), "what runs more than once"});
   table.Add({"idle", FormatSeconds(prediction.idle_seconds), "waiting for transfers"});
   table.Add({"lower bound", FormatSeconds(prediction.lower_bound_seconds),
@@ -208,7 +208,7 @@ std::string GraphModeSummary(const Chain& chain) {
   int stages = 0;
   int units = 0;
   int kept_eager = 0;  // stages with graph costs in units that control_flow bars from graph mode
-  for (const Unit& unit : UnitsOf(chain)) {
+  for (const Unit& unit : ChainUnits(chain)) {
     if (unit.last > chain.length()) continue;  // the loss
     for (int l = unit.first; l <= unit.last && !unit.has_graph; ++l) {
       kept_eager += chain.stage(l).graph.has_value() ? 1 : 0;
@@ -224,7 +224,7 @@ std::string GraphModeSummary(const Chain& chain) {
 }
 
 std::string StoreAllName(const Chain& chain) {
-  return HasGraphMode(chain) ? "store all, all eager" : "store all";
+  return ChainUnits(chain).HasGraph() ? "store all, all eager" : "store all";
 }
 
 std::string RangeShare(const Chain& chain, int64_t memory_bytes) {
@@ -235,7 +235,7 @@ std::string RangeShare(const Chain& chain, int64_t memory_bytes) {
 }
 
 std::string ChainLine(const Chain& chain) {
-  if (HasGraphMode(chain)) {
+  if (ChainUnits(chain).HasGraph()) {
     return absl::StrCat(chain.name.empty() ? "unnamed chain" : chain.name, ": ", chain.length(),
                         " stages, ", GraphModeSummary(chain), "; with all memory a step takes ",
                         FormatSeconds(ComputeSeconds(chain)), ", storing everything in eager mode ",

@@ -19,6 +19,7 @@
 #include "solver/solve/admit.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
+#include "solver/solve/checked_answer.h"
 #include "solver/solve/find_frontier.h"
 #include "solver/solve/request_violations.h"
 
@@ -102,7 +103,8 @@ absl::StatusOr<ExplainedSimulation> LocalScheduler::Simulate(const SimulateReque
   Append(Violations(request.platform), &violations);
   Append(Violations(request.schedule), &violations);
   RETURN_IF_ERROR(ViolationsStatus(violations));
-  return SimulateAndExplain(request.chain, request.platform, request.schedule, options_.stop);
+  return SimulateAndExplain(request.chain, ChainUnits(request.chain), request.platform,
+                            request.schedule, options_.stop);
 }
 
 absl::StatusOr<std::vector<Verdict>> LocalScheduler::Admit(const AdmitRequest& request) {

@@ -15,7 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
-#include "solver/model/modes.h"
+#include "solver/model/chain_units.h"
 #include "solver/solve/catalog.h"
 
 namespace stowage {
@@ -129,7 +129,7 @@ class KeyBuilder {
     AddNumber(backward_overhead_bytes);
   }
   // What can run in graph mode, and as one. Costs of stages that cannot do not count.
-  void AddUnits(const std::vector<Unit>& units) {
+  void AddUnits(const ChainUnits& units) {
     AddNumber(static_cast<int64_t>(units.size()));
     for (const auto& [first, last, has_graph] : units) {
       (void)first;  // one after the last of the unit before
@@ -137,15 +137,13 @@ class KeyBuilder {
       AddFlag(has_graph);
     }
   }
-  void AddChain(const Chain& chain) {
+  void AddChain(const Chain& chain, const ChainUnits& units) {
     const auto& [name, input_bytes, input_gradient_bytes, stages, loss, graph_entry_seconds] =
         chain;
     (void)name, (void)input_gradient_bytes;
-    const bool has_graph_mode = HasGraphMode(chain);
-    const bool has_units = has_graph_mode || HasGroups(chain);  // groups are layers, too
-    const std::vector<Unit> units = has_units ? UnitsOf(chain) : std::vector<Unit>();
-    AddNumber(has_graph_mode ? int64_t{1} : int64_t{has_units} * 2);
-    if (has_graph_mode) AddTime(graph_entry_seconds);
+    const bool has_units = units.HasGraph() || units.HasGroups();  // groups are layers, too
+    AddNumber(units.HasGraph() ? int64_t{1} : int64_t{has_units} * 2);
+    if (units.HasGraph()) AddTime(graph_entry_seconds);
     if (has_units) AddUnits(units);
     AddNumber(static_cast<int64_t>(stages.size()));
     AddNumber(input_bytes);
@@ -220,24 +218,25 @@ void AddSolver(const SolverInfo& info, KeyBuilder& key) {
 // Hashes what may change the answer: format and kind of the key, solver and version, the options
 // that this solver reads, chain and platform.
 Fingerprint KeyOf(const SolverInfo& info, const SolveOptions& options, const Chain& chain,
-                  const Platform& platform, Times times) {
+                  const ChainUnits& units, const Platform& platform, Times times) {
   KeyBuilder key(chain.stages.size(), times);
   key.AddNumber(kFormat);
   key.AddNumber(static_cast<int64_t>(times));
   AddSolver(info, key);
   VisitSolveOptions(options, OptionVisitor(info, key));
-  key.AddChain(chain);
+  key.AddChain(chain, units);
   key.AddPlatform(platform);
   return key.Hash();
 }
 
 // The key of the request's exact sizes, and of its times as they are in `rounded`.
-Fingerprint ExactSizesKey(const Fingerprint& rounded, const SolveRequest& request) {
+Fingerprint ExactSizesKey(const Fingerprint& rounded, const SolveRequest& request,
+                          const ChainUnits& units) {
   KeyBuilder key(request.chain.stages.size(), Times::kLeftOut);
   key.AddNumber(kFormat);
   key.AddNumber(static_cast<int64_t>(Times::kLeftOut));
   key.AddFingerprint(rounded);
-  key.AddChain(request.chain);
+  key.AddChain(request.chain, units);
   key.AddPlatform(request.platform);
   return key.Hash();
 }
@@ -273,15 +272,16 @@ std::optional<Fingerprint> FingerprintFromHex(absl::string_view text) {
 CacheKeys CacheKeysOf(const SolveRequest& request, const Instance& rounded) {
   const SolverInfo& info = *FindSolver(request.solver);
   const SolveOptions& options = request.options;
+  const ChainUnits& units = rounded.units();
   CacheKeys keys;
-  keys.exact = KeyOf(info, options, request.chain, request.platform, Times::kToTheBit);
+  keys.exact = KeyOf(info, options, request.chain, units, request.platform, Times::kToTheBit);
   // Without rounding of times nothing is shared between requests that differ.
   if (options.time_precision == 0) {
     keys.rounded = keys.exact_sizes = keys.exact;
     return keys;
   }
-  keys.rounded = KeyOf(info, options, rounded.chain(), rounded.platform(), Times::kOnGrid);
-  keys.exact_sizes = ExactSizesKey(keys.rounded, request);
+  keys.rounded = KeyOf(info, options, rounded.chain(), units, rounded.platform(), Times::kOnGrid);
+  keys.exact_sizes = ExactSizesKey(keys.rounded, request, units);
   return keys;
 }
 

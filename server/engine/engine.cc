@@ -14,6 +14,7 @@
 #include "solver/base/out_of_memory.h"
 #include "solver/base/time/clock.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/solve/checked_answer.h"
 #include "solver/solve/find_frontier.h"
 
 namespace stowage {
@@ -85,7 +86,7 @@ KeyedRequestPtr Engine::FindOrJoin(KeyedRequestPtr keyed, const Arrival& arrival
                                    std::shared_ptr<SolveListener> listener) {
   AnswerPtr cached;
   if (keyed->request.options.use_cache) {
-    cached = FindInMemory(resources_.cache, keyed->request, keyed->keys);
+    cached = FindInMemory(resources_.cache, *keyed);
   }
   if (caller.trace != nullptr) caller.trace->RecordUntilNow(kFindAnswerSpan, arrival.at);
   if (cached != nullptr) {
@@ -213,7 +214,8 @@ void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done)
           std::stop_token stop, Clock::time_point) -> absl::StatusOr<ExplainedSimulation> {
         const TimeLimit limit(resources_.max_solve_seconds, std::move(stop), &resources_.timers);
         absl::StatusOr<ExplainedSimulation> result =
-            SimulateAndExplain(request.chain, request.platform, request.schedule, limit.token());
+            SimulateAndExplain(request.chain, ChainUnits(request.chain), request.platform,
+                               request.schedule, limit.token());
         if (absl::IsCancelled(result.status()) && limit.is_over()) {
           return limit.ExceededBySimulation();
         }

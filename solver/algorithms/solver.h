@@ -131,7 +131,7 @@ class Solver {
   // A lower bound in seconds on the makespan of every schedule of this solver, whatever the budget,
   // up to the rounding of sums. `auto` leaves out a solver that cannot win. O(stages).
   virtual double LeastSeconds(const Instance& instance) const {
-    return ComputeSeconds(instance.chain());
+    return ComputeSeconds(instance.chain(), instance.units());
   }
 
   // Solves for the instance's budget. "Nothing fits" is an outcome, not an error: a solution

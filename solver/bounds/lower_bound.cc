@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "solver/base/out_of_memory.h"
+#include "solver/base/status_macros.h"
 #include "solver/bounds/cut_bound.h"
 #include "solver/bounds/short_program_search.h"
 #include "solver/model/modes.h"
@@ -25,9 +26,9 @@ int64_t ShareOf(int64_t total, int64_t part, int64_t whole) {
 // its stages in proportion to their eager costs. Inside a unit, outputs and gradients are 0. The
 // stages of a unit then cost at most as much as the unit in graph mode, and each of them can have
 // the fate of the unit's value.
-Chain CheapestChain(const Chain& chain) {
+Chain CheapestChain(const Chain& chain, const ChainUnits& units) {
   Chain cheapest = chain;
-  for (const Unit& unit : UnitsOf(chain)) {
+  for (const Unit& unit : units) {
     if (!unit.has_graph) continue;
     const Stage fused = GraphStage(chain, unit);
     Stage eager;  // the sums of its stages
@@ -103,11 +104,11 @@ Chain WithLeastSaved(Chain chain) {
   return chain;
 }
 
-PlainProblem Plain(const Chain& chain, const Platform& platform) {
-  if (chain.has_save_options()) return Plain(WithLeastSaved(chain), platform);
-  if (!HasGraphMode(chain)) return {WithoutUnreadInputs(chain), platform};
+PlainProblem Plain(const Chain& chain, const ChainUnits& units, const Platform& platform) {
+  if (chain.has_save_options()) return Plain(WithLeastSaved(chain), units, platform);
+  if (!units.HasGraph()) return {WithoutUnreadInputs(chain), platform};
   // A unit in graph mode pays the latency once, its stages here several times: leave it out.
-  PlainProblem plain{CheapestChain(chain), platform};
+  PlainProblem plain{CheapestChain(chain, units), platform};
   plain.platform.transfer_latency_seconds = 0;
   return plain;
 }
@@ -145,7 +146,7 @@ void RaiseToLeast(const Chain& chain, const Platform& limits, const std::stop_to
 
 void RaiseToRecurrence(const Chain& chain, const Platform& platform, BoundTime time,
                        const std::stop_token& stop, Prediction* prediction) {
-  const auto [plain, limits] = Plain(chain, platform);
+  const auto [plain, limits] = Plain(chain, ChainUnits(chain), platform);
   const double seconds = RecurrenceBoundSeconds(plain, limits,
                                                 {.min_seconds = prediction->lower_bound_seconds,
                                                  .max_seconds = prediction->makespan_seconds,
@@ -156,18 +157,23 @@ void RaiseToRecurrence(const Chain& chain, const Platform& platform, BoundTime t
 
 }  // namespace
 
+double LowerBoundSeconds(const Chain& chain, const ChainUnits& units, const Platform& platform) {
+  const auto [plain, limits] = Plain(chain, units, platform);
+  return std::max(ComputeSeconds(chain, units), WithoutRounding(CutBoundSeconds(plain, limits)));
+}
+
 double LowerBoundSeconds(const Chain& chain, const Platform& platform) {
-  const auto [plain, limits] = Plain(chain, platform);
-  return std::max(ComputeSeconds(chain), WithoutRounding(CutBoundSeconds(plain, limits)));
+  return LowerBoundSeconds(chain, ChainUnits(chain), platform);
 }
 
 bool MeetsBound(const Prediction& prediction) {
   return prediction.makespan_seconds <= prediction.lower_bound_seconds * (1 + kSummationError);
 }
 
-void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction) {
+void FillBound(const Chain& chain, const ChainUnits& units, const Platform& platform,
+               Prediction* prediction) {
   const Platform limits = RaisedLimits(platform, *prediction);
-  SetBound(LowerBoundSeconds(chain, limits), prediction);
+  SetBound(LowerBoundSeconds(chain, units, limits), prediction);
 }
 
 void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,
@@ -194,8 +200,10 @@ void SetBoundToMakespan(Prediction* prediction) {
 absl::StatusOr<Simulation> SimulateWithBound(const Chain& chain, const Platform& platform,
                                              const Schedule& schedule,
                                              std::vector<TimelineEntry>* timeline) {
-  absl::StatusOr<Simulation> simulation = Simulate(chain, platform, schedule, timeline);
-  if (simulation.ok()) FillBound(chain, platform, &simulation->prediction);
+  const ChainUnits units(chain);
+  ASSIGN_OR_RETURN(const ExecutedSchedule executed, ExecutedSchedule::Of(chain, units, schedule));
+  ASSIGN_OR_RETURN(Simulation simulation, Simulate(executed, platform, timeline, /*stop=*/{}));
+  FillBound(chain, units, platform, &simulation.prediction);
   return simulation;
 }
 

@@ -1,6 +1,6 @@
 // Lower bounds on the makespan, and their use in predictions.
 // Source: solver/README.md, "The range of budgets". Pure, thread-safe.
-// Requires of all: Violations() of chain and platform are empty.
+// Requires of all: Violations() of chain and platform are empty, and `units` are the chain's.
 #ifndef STOWAGE_SOLVER_BOUNDS_LOWER_BOUND_H_
 #define STOWAGE_SOLVER_BOUNDS_LOWER_BOUND_H_
 
@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "solver/bounds/recurrence_bound.h"
 #include "solver/model/chain.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/platform.h"
 #include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
@@ -23,11 +24,13 @@ namespace stowage {
 // limits. It does not grow with memory or bandwidth, except by what the search loses when its limit
 // of steps ends it early (chains of some tens of stages and more). O(stages * log(stages)): half a
 // millisecond for 340 stages, 10 for 10,000.
-double LowerBoundSeconds(const Chain& chain, const Platform& platform);
+double LowerBoundSeconds(const Chain& chain, const ChainUnits& units, const Platform& platform);
+double LowerBoundSeconds(const Chain& chain, const Platform& platform);  // finds the units itself
 
 // Sets lower_bound_seconds and gap of a schedule's prediction. A memory limit that the schedule
 // exceeds is raised to its peak first, so that the bound never exceeds its makespan.
-void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction);
+void FillBound(const Chain& chain, const ChainUnits& units, const Platform& platform,
+               Prediction* prediction);
 
 // Raises lower_bound_seconds of a prediction that FillBound() has filled, and lowers its gap,
 // unless the makespan meets the bound already: to the recurrence bound of recurrence_bound.h, and

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "solver/model/modes.h"
-
 namespace stowage {
 namespace {
 
@@ -22,37 +20,26 @@ int64_t LeastValueBytes(const Stage& stage) {
   return saves ? LeastSavedBytes(stage) : stage.output_bytes;
 }
 
-// What stands beside stages first..last, which run as one.
-struct Neighbours {
-  const Stage* before = nullptr;  // whose value they read; null: the input
-  int64_t input_bytes = 0;
-  int64_t gradients_bytes = 0;  // of their value and of the one before
-};
-
-Neighbours NeighboursOf(const Chain& chain, int first, int last) {
-  return {.before = first > 1 ? &chain.stage(first - 1) : nullptr,
-          .input_bytes = chain.input_bytes,
-          .gradients_bytes = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1)};
-}
-
-// The larger need of FORWARD_SAVE l by an option and BACKWARD l, and the operation that has it: for
-// the option that needs the least.
-MemoryFloor FloorOfStage(const Stage& stage, int l, const Neighbours& beside) {
-  const int64_t read =
-      beside.before == nullptr ? beside.input_bytes : LeastValueBytes(*beside.before);
+// The larger need of the FORWARD_SAVE by an option and the BACKWARD of `stage`, as which the unit's
+// stages run, and the operation that has it: for the option that needs the least.
+MemoryFloor FloorOfStage(const Chain& chain, const Unit& unit, const Stage& stage) {
+  const int64_t gradients_bytes =
+      chain.gradient_bytes(unit.last) + chain.gradient_bytes(unit.first - 1);
+  const Stage* const before = unit.first > 1 ? &chain.stage(unit.first - 1) : nullptr;
+  const int64_t read = before == nullptr ? chain.input_bytes : LeastValueBytes(*before);
   // A value that no backward reads may be saved later, by a forward of its own stage.
-  const bool gone =
-      stage.input_unread && (beside.before == nullptr || !beside.before->no_recompute);
+  const bool gone = stage.input_unread && (before == nullptr || !before->no_recompute);
   MemoryFloor least{-1, {}};
   for (int k = 0; k <= stage.last_option(); ++k) {
     const int64_t forward = read + stage.SaveNeedBytes(k);
-    const int64_t backward = (gone ? 0 : read) + stage.SavedBytes(k) + beside.gradients_bytes +
-                             stage.BackwardOverheadBytes(k);
+    const int64_t backward =
+        (gone ? 0 : read) + stage.SavedBytes(k) + gradients_bytes + stage.BackwardOverheadBytes(k);
     if (k > 0 && std::max(forward, backward) >= least.bytes) continue;
     least = backward > forward
-                ? MemoryFloor{backward, {OperationKind::kBackward, l}}
-                : MemoryFloor{forward,
-                              {.kind = OperationKind::kForwardSave, .stage = l, .save_option = k}};
+                ? MemoryFloor{backward, {OperationKind::kBackward, unit.last}}
+                : MemoryFloor{
+                      forward,
+                      {.kind = OperationKind::kForwardSave, .stage = unit.last, .save_option = k}};
   }
   return least;
 }
@@ -60,17 +47,14 @@ MemoryFloor FloorOfStage(const Stage& stage, int l, const Neighbours& beside) {
 MemoryFloor EagerFloor(const Chain& chain, const Unit& unit) {
   MemoryFloor floor{-1, {}};
   for (int l = unit.first; l <= unit.last; ++l) {
-    const Neighbours beside = NeighboursOf(chain, l, l);
-    const Stage& stage = chain.stage(l);
-    const MemoryFloor one = FloorOfStage(stage, l, beside);
+    const MemoryFloor one = FloorOfStage(chain, {l, l, false}, chain.stage(l));
     if (one.bytes > floor.bytes) floor = one;
   }
   return floor;
 }
 
 MemoryFloor GraphFloor(const Chain& chain, const Unit& unit) {
-  const Neighbours beside = NeighboursOf(chain, unit.first, unit.last);
-  MemoryFloor floor = FloorOfStage(GraphStage(chain, unit), unit.last, beside);
+  MemoryFloor floor = FloorOfStage(chain, unit, GraphStage(chain, unit));
   floor.operation.mode = Mode::kGraph;
   if (unit.first != unit.last) floor.operation.first_stage = unit.first;
   return floor;
@@ -78,9 +62,9 @@ MemoryFloor GraphFloor(const Chain& chain, const Unit& unit) {
 
 }  // namespace
 
-MemoryFloor FloorOfMemory(const Chain& chain) {
+MemoryFloor FloorOfMemory(const Chain& chain, const ChainUnits& units) {
   MemoryFloor floor{-1, {}};
-  for (const Unit& unit : UnitsOf(chain)) {
+  for (const Unit& unit : units) {
     MemoryFloor least = EagerFloor(chain, unit);
     if (unit.has_graph) {
       const MemoryFloor graph = GraphFloor(chain, unit);
@@ -90,6 +74,8 @@ MemoryFloor FloorOfMemory(const Chain& chain) {
   }
   return floor;
 }
+
+MemoryFloor FloorOfMemory(const Chain& chain) { return FloorOfMemory(chain, ChainUnits(chain)); }
 
 int64_t StoreAllPeakBytes(const Chain& chain) {
   int64_t stored = chain.input_bytes;

@@ -1,12 +1,13 @@
 // The memory range of a chain: M_low, below which no schedule exists, and M_high, the peak of
 // storing everything. Source: solver/README.md, "The range of budgets". Pure, thread-safe.
-// Every function requires: Violations(chain) is empty.
+// Every function requires: Violations(chain) is empty, and `units` are the chain's.
 #ifndef STOWAGE_SOLVER_BOUNDS_MEMORY_RANGE_H_
 #define STOWAGE_SOLVER_BOUNDS_MEMORY_RANGE_H_
 
 #include <cstdint>
 
 #include "solver/model/chain.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
@@ -21,7 +22,8 @@ struct MemoryFloor {
 // as ā^(l-1) where stage l-1 is no_recompute and hence always saved; beside a backward that does
 // not read it, it counts in the latter case only. A unit with a graph mode counts in the mode that
 // needs less. O(stages).
-MemoryFloor FloorOfMemory(const Chain& chain);
+MemoryFloor FloorOfMemory(const Chain& chain, const ChainUnits& units);
+MemoryFloor FloorOfMemory(const Chain& chain);  // finds the units itself
 
 // M_high: the peak of storing everything in eager mode. O(stages).
 int64_t StoreAllPeakBytes(const Chain& chain);

@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "solver/base/infinite.h"
 #include "solver/bounds/stage_costs.h"
-#include "solver/model/modes.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/prediction.h"
 
 namespace stowage {
@@ -319,7 +319,7 @@ class Search {
 std::optional<ShortChainResult> SearchShortChain(const Chain& chain, const ShortChainLimits& limits,
                                                  const std::stop_token& stop) {
   if (chain.length() > kMaxShortChainStages) return std::nullopt;
-  if (HasGraphMode(chain) || chain.has_save_options()) return std::nullopt;
+  if (ChainUnits(chain).HasGraph() || chain.has_save_options()) return std::nullopt;
   return Search(chain, limits, stop).Run();
 }
 

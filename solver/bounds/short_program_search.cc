@@ -11,7 +11,7 @@
 #include "solver/base/infinite.h"
 #include "solver/bounds/short_program_state.h"
 #include "solver/bounds/stage_costs.h"
-#include "solver/model/modes.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/prediction.h"
 
 namespace stowage {
@@ -370,7 +370,7 @@ class Search {
 
 bool IsSearched(const Chain& chain, const Platform& platform) {
   const int most = platform.has_link() ? kMaxShortProgramStages : kMaxShortChainStages;
-  return chain.length() <= most && !HasGraphMode(chain) && !chain.has_save_options();
+  return chain.length() <= most && !ChainUnits(chain).HasGraph() && !chain.has_save_options();
 }
 
 std::optional<ShortChainResult> SearchShortProgram(const Chain& chain, const Platform& platform,

@@ -132,6 +132,12 @@ struct Chain {
     }
     return !loss.save_options.empty();
   }
+  bool has_unread_inputs() const {  // then no unit has a graph mode
+    for (const Stage& stage : stages) {
+      if (stage.input_unread) return true;
+    }
+    return loss.input_unread;
+  }
 
   bool operator==(const Chain&) const = default;
 };

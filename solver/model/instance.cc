@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -96,9 +95,10 @@ Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
 
 // Copies the groups, and the rounded graph costs of the units that can run in graph mode. Groups
 // are named by their number, because the user's names must not affect the cache key.
-void CopyGroupsAndGraphCosts(const Chain& chain, Rounding& rounding, Chain* out) {
+void CopyGroupsAndGraphCosts(const Chain& chain, const ChainUnits& units, Rounding& rounding,
+                             Chain* out) {
   int groups = 0;
-  for (const Unit& unit : UnitsOf(chain)) {
+  for (const Unit& unit : units) {
     const std::string group = unit.first < unit.last ? absl::StrCat(++groups) : "";
     for (int l = unit.first; l <= unit.last; ++l) {
       Stage& stage = l > chain.length() ? out->loss : out->stages[static_cast<size_t>(l) - 1];
@@ -143,7 +143,7 @@ Instance Instance::ExactSizes(const SolveRequest& request) {
 Instance Instance::Exact(const SolveRequest& request) { return {request, 1, 0}; }
 
 Instance::Instance(const SolveRequest& request, int64_t granule_bytes, double time_precision)
-    : options_(request.options), granule_bytes_(granule_bytes) {
+    : units_(request.chain), options_(request.options), granule_bytes_(granule_bytes) {
   Rounding rounding(granule_bytes, time_precision);
   const Chain& chain = request.chain;
   chain_.input_bytes = rounding.Up(chain.input_bytes);
@@ -151,7 +151,7 @@ Instance::Instance(const SolveRequest& request, int64_t granule_bytes, double ti
   chain_.stages.reserve(chain.stages.size());
   for (int l = 1; l <= chain.length(); ++l) chain_.stages.push_back(RoundStage(chain, l, rounding));
   chain_.loss = RoundStage(chain, chain.length() + 1, rounding);
-  CopyGroupsAndGraphCosts(chain, rounding, &chain_);
+  CopyGroupsAndGraphCosts(chain, units_, rounding, &chain_);
   platform_ = RoundPlatform(request.platform, rounding);
   sizes_rounded_ = rounding.sizes_rounded;
   times_rounded_ = rounding.times_rounded;
@@ -166,6 +166,7 @@ Instance Instance::WithMemorySlots(int64_t memory_slots) const {
 Instance Instance::WithChain(Chain chain) const {
   Instance copy = *this;
   copy.chain_ = std::move(chain);
+  copy.units_ = ChainUnits(copy.chain_);
   // A chain with fewer stages cannot be cut into so many segments; then every count is tried.
   if (copy.options_.segments > copy.chain_.length()) copy.options_.segments = 0;
   return copy;

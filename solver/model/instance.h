@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "solver/model/chain.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/platform.h"
 #include "solver/model/request.h"
 
@@ -29,6 +30,7 @@ class Instance {
 
   // Bytes and seconds; every size and memory limit is a multiple of granule_bytes().
   const Chain& chain() const { return chain_; }
+  const ChainUnits& units() const { return units_; }  // of chain() and of the request's chain
   const Platform& platform() const { return platform_; }
   const SolveOptions& options() const { return options_; }
 
@@ -46,6 +48,7 @@ class Instance {
   Instance(const SolveRequest& request, int64_t granule_bytes, double time_precision);
 
   Chain chain_;
+  ChainUnits units_;
   Platform platform_;
   SolveOptions options_;
   int64_t granule_bytes_;

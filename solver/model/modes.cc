@@ -1,7 +1,6 @@
 #include "solver/model/modes.h"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 #include <optional>
 #include <string>
@@ -20,22 +19,12 @@ std::string UnitName(const Unit& unit) {
                                  : absl::StrCat("stages ", unit.first, " to ", unit.last);
 }
 
-// The stage without the fields that only concern graph mode.
-Stage EagerStage(const Stage& stage) {
-  Stage eager = stage;
-  eager.graph.reset();
-  eager.fusion_group.clear();
-  eager.control_flow = false;
-  return eager;
-}
-
 // Collects the mode of every unit from the operations of a schedule and checks their consistency.
 class ModesOfSchedule {
  public:
-  explicit ModesOfSchedule(const Chain& chain)
-      : units_(UnitsOf(chain)),
-        unit_of_(static_cast<size_t>(chain.length()) + 2),
-        modes_(units_.size()) {
+  // Borrows the units.
+  ModesOfSchedule(const Chain& chain, const ChainUnits& units)
+      : units_(units), unit_of_(static_cast<size_t>(chain.length()) + 2), modes_(units.size()) {
     for (size_t u = 0; u < units_.size(); ++u) {
       for (int l = units_[u].first; l <= units_[u].last; ++l) unit_of_[static_cast<size_t>(l)] = u;
     }
@@ -92,52 +81,14 @@ class ModesOfSchedule {
         " one unit in graph mode: set first_stage to ", unit.first, " and stage to ", unit.last));
   }
 
-  const std::vector<Unit> units_;
+  const ChainUnits& units_;
   std::vector<size_t> unit_of_;             // by stage
   std::vector<std::optional<Mode>> modes_;  // by unit
 };
 
 }  // namespace
 
-std::vector<Unit> UnitsOf(const Chain& chain) {
-  std::vector<Unit> units;
-  const std::string* group = nullptr;  // of the last unit
-  for (int l = 1; l <= chain.length() + 1; ++l) {
-    const Stage& stage = chain.stage(l);
-    const bool can = stage.graph.has_value() && !stage.control_flow;
-    if (group != nullptr && !group->empty() && *group == stage.fusion_group) {
-      units.back().last = l;
-      units.back().has_graph = units.back().has_graph && can;
-    } else {
-      units.push_back({l, l, can});
-    }
-    group = &stage.fusion_group;
-  }
-  return units;
-}
-
-bool HasGroups(const Chain& chain) {
-  for (int l = 2; l <= chain.length(); ++l) {
-    const std::string& group = chain.stage(l).fusion_group;
-    if (!group.empty() && group == chain.stage(l - 1).fusion_group) return true;
-  }
-  return false;
-}
-
-bool HasGraphMode(const Chain& chain) {
-  // Most chains have no graph costs: avoid building the units then.
-  const auto has = [](const Stage& stage) { return stage.graph.has_value(); };
-  if (!has(chain.loss) && std::none_of(chain.stages.begin(), chain.stages.end(), has)) return false;
-  const std::vector<Unit> units = UnitsOf(chain);
-  return std::any_of(units.begin(), units.end(), [](const Unit& unit) { return unit.has_graph; });
-}
-
-bool HasUnreadInputs(const Chain& chain) {
-  const auto unread = [](const Stage& stage) { return stage.input_unread; };
-  return unread(chain.loss) || std::any_of(chain.stages.begin(), chain.stages.end(), unread);
-}
-
-std::vector<bool> FastestModes(const Chain& chain) {
+std::vector<bool> FastestModes(const Chain& chain, const ChainUnits& units) {
   // T(u, mode), the least time of units 1..u with unit u in `mode`:
   //   T(u, eager) = min over m of T(u-1, m) + eager time of u
   //   T(u, graph) = min(T(u-1, graph), T(u-1, eager) + entry) + graph time of u
@@ -151,7 +102,6 @@ std::vector<bool> FastestModes(const Chain& chain) {
     Least graph;
   };
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  const std::vector<Unit> units = UnitsOf(chain);
   std::vector<Modes> least = {{{0, false}, {kNone, false}}};
   for (const Unit& unit : units) {
     const Modes before = least.back();
@@ -178,37 +128,9 @@ std::vector<bool> FastestModes(const Chain& chain) {
   return graph;
 }
 
-Stage GraphStage(const Chain& chain, const Unit& unit) {
-  assert(unit.has_graph);
-  Stage fused;
-  const Stage& last = chain.stage(unit.last);
-  fused.name = last.name;
-  if (unit.first != unit.last) {
-    const std::string& first = chain.stage(unit.first).name;
-    if (!first.empty() && !last.name.empty()) fused.name = absl::StrCat(first, "..", last.name);
-  }
-  // Only the last stage's value and gradient exist outside the unit.
-  fused.output_bytes = last.output_bytes;
-  fused.gradient_bytes = chain.gradient_bytes(unit.last);
-  for (int l = unit.first; l <= unit.last; ++l) {
-    const Stage& stage = chain.stage(l);
-    const GraphCosts& graph = *stage.graph;
-    fused.forward_seconds += graph.forward_seconds;
-    fused.backward_seconds += graph.backward_seconds;
-    fused.saved_bytes += graph.saved_bytes;
-    fused.forward_overhead_bytes =
-        std::max(fused.forward_overhead_bytes, graph.forward_overhead_bytes);
-    fused.backward_overhead_bytes =
-        std::max(fused.backward_overhead_bytes, graph.backward_overhead_bytes);
-    // The unit runs as one, so a restriction of any stage holds for all of it.
-    fused.no_recompute = fused.no_recompute || stage.no_recompute;
-    fused.no_offload = fused.no_offload || stage.no_offload;
-  }
-  return fused;
-}
-
 // Lists the stages of the executed chain in order, the loss last, and records both numberings.
-Execution Execution::Of(const Chain& chain, const std::vector<bool>& graph) {
+Execution Execution::Of(const Chain& chain, const ChainUnits& units,
+                        const std::vector<bool>& graph) {
   Execution execution;
   execution.graph_ = graph;
   Chain& executed = execution.chain_;
@@ -226,7 +148,6 @@ Execution Execution::Of(const Chain& chain, const std::vector<bool>& graph) {
     execution.units_.push_back(unit);
     executed.stages.push_back(std::move(stage));
   };
-  const std::vector<Unit> units = UnitsOf(chain);
   for (size_t u = 0; u < units.size(); ++u) {
     if (graph[u]) {
       add(units[u], GraphStage(chain, units[u]));
@@ -242,8 +163,9 @@ Execution Execution::Of(const Chain& chain, const std::vector<bool>& graph) {
   return execution;
 }
 
-absl::StatusOr<Execution> Execution::Of(const Chain& chain, const Schedule& schedule) {
-  ModesOfSchedule modes(chain);
+absl::StatusOr<Execution> Execution::Of(const Chain& chain, const ChainUnits& units,
+                                        const Schedule& schedule) {
+  ModesOfSchedule modes(chain, units);
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
     const absl::Status status = modes.Add(schedule.operations[i]);
     if (!status.ok()) {
@@ -251,7 +173,7 @@ absl::StatusOr<Execution> Execution::Of(const Chain& chain, const Schedule& sche
                                                       ": ", status.message()));
     }
   }
-  return Of(chain, modes.Graph());
+  return Of(chain, units, modes.Graph());
 }
 
 int Execution::Entries() const {
@@ -304,9 +226,11 @@ bool HasGraphOperations(const Schedule& schedule) {
                      });
 }
 
-double ComputeSeconds(const Chain& chain) {
-  if (!HasGraphMode(chain)) return EagerSeconds(chain);
-  const Execution fastest = Execution::Of(chain, FastestModes(chain));
+double ComputeSeconds(const Chain& chain) { return ComputeSeconds(chain, ChainUnits(chain)); }
+
+double ComputeSeconds(const Chain& chain, const ChainUnits& units) {
+  if (!units.HasGraph()) return EagerSeconds(chain);
+  const Execution fastest = Execution::Of(chain, units, FastestModes(chain, units));
   return EagerSeconds(fastest.chain()) + fastest.Entries() * chain.graph_entry_seconds;
 }
 

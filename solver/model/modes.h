@@ -1,6 +1,6 @@
-// Eager and graph mode: the units that graph mode fuses, and the plain chain that results once
-// every stage has a mode. Pure, thread-safe. Source: solver/README.md, "Graph mode"; Mixed Mode,
-// "Formulation". Every function requires: Violations(chain) is empty.
+// Eager and graph mode: the fastest choice for every unit, and the plain chain that results once
+// every unit has a mode. Pure, thread-safe. Source: solver/README.md, "Graph mode"; Mixed Mode,
+// "Formulation". Every function requires: Violations(chain) is empty, and `units` are the chain's.
 #ifndef STOWAGE_SOLVER_MODEL_MODES_H_
 #define STOWAGE_SOLVER_MODEL_MODES_H_
 
@@ -8,42 +8,21 @@
 
 #include "absl/status/statusor.h"
 #include "solver/model/chain.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
 
-// Stages first..last, which graph mode runs as one stage: a fusion group or a single stage.
-struct Unit {
-  int first = 0;
-  int last = 0;
-  bool has_graph = false;  // it can run in graph mode
-
-  bool operator==(const Unit&) const = default;
-};
-
-// In order, from stage 1 to the loss. O(L).
-std::vector<Unit> UnitsOf(const Chain& chain);
-
-// Whether any unit has several stages. O(L).
-bool HasGroups(const Chain& chain);
-// Whether any stage can run in graph mode. O(L).
-bool HasGraphMode(const Chain& chain);
-// Whether some stage is input_unread; then no unit has a graph mode. O(stages).
-bool HasUnreadInputs(const Chain& chain);
-
 // The fastest choice of modes with unlimited memory: by unit, whether it runs in graph mode. Eager
 // on ties. A dynamic program over units with the last unit's mode as state. O(L).
-std::vector<bool> FastestModes(const Chain& chain);
+std::vector<bool> FastestModes(const Chain& chain, const ChainUnits& units);
 
 // The time of one forward and one backward of every stage and the loss in FastestModes(): the
 // makespan with unlimited memory, in seconds. O(L).
-double ComputeSeconds(const Chain& chain);
+double ComputeSeconds(const Chain& chain, const ChainUnits& units);
+double ComputeSeconds(const Chain& chain);  // finds the units itself
 // The same with every stage in eager mode, in which solvers that mix no modes run all of them.
 double EagerSeconds(const Chain& chain);
-
-// The unit as one stage in graph mode: sums of times and saved bytes, the largest overheads, output
-// and gradient of the last stage. Requires: unit.has_graph.
-Stage GraphStage(const Chain& chain, const Unit& unit);
 
 // The plain chain that a schedule executes: without graph costs, each unit in graph mode a single
 // stage. Simulator, solvers and agent work on this chain and convert stage numbers at the end. "Of
@@ -51,12 +30,13 @@ Stage GraphStage(const Chain& chain, const Unit& unit);
 // graph mode. Immutable.
 class Execution {
  public:
-  // `graph[u]`: unit u of UnitsOf(chain) runs in graph mode. Requires: has_graph of that unit.
-  static Execution Of(const Chain& chain, const std::vector<bool>& graph);
+  // `graph[u]`: unit u runs in graph mode. Requires: has_graph of that unit.
+  static Execution Of(const Chain& chain, const ChainUnits& units, const std::vector<bool>& graph);
   // Takes the modes from the schedule's operations; stages without operations are eager.
   // Errors: INVALID_ARGUMENT names the first operation that matches no unit, or whose mode differs
   // from that of an earlier operation of its stage.
-  static absl::StatusOr<Execution> Of(const Chain& chain, const Schedule& schedule);
+  static absl::StatusOr<Execution> Of(const Chain& chain, const ChainUnits& units,
+                                      const Schedule& schedule);
 
   const Chain& chain() const { return chain_; }
   // The chain's stages that stage e of the execution covers, e in 1..L+1.

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "solver/base/checked_math.h"
 #include "solver/base/quote.h"
-#include "solver/model/modes.h"
+#include "solver/model/chain_units.h"
 
 namespace stowage {
 namespace {
@@ -265,14 +265,14 @@ void CheckUnit(const Chain& chain, const Unit& unit, std::vector<FieldViolation>
 }
 
 // The loss has no group, every unit is consistent, and the stages of a group are neighbours:
-// UnitsOf() splits a group that is interrupted into several units of the same name.
+// ChainUnits splits a group that is interrupted into several units of the same name.
 void CheckGroups(const Chain& chain, std::vector<FieldViolation>* out) {
   if (!chain.loss.fusion_group.empty()) {
     out->push_back({"chain.loss.fusion_group", "is set; the loss runs by itself in graph mode"});
     return;
   }
   absl::flat_hash_map<absl::string_view, int> first;  // group -> its unit's first stage
-  for (const Unit& unit : UnitsOf(chain)) {
+  for (const Unit& unit : ChainUnits(chain)) {
     CheckUnit(chain, unit, out);
     const std::string& group = chain.stage(unit.first).fusion_group;
     if (group.empty()) continue;

@@ -157,7 +157,8 @@ std::vector<MemoryByKind> EagerMemory(const Chain& chain, const Platform& platfo
 
 std::vector<MemoryByKind> ExplainMemory(const Chain& chain, const Platform& platform,
                                         const Schedule& schedule) {
-  const absl::StatusOr<ExecutedSchedule> executed = ExecutedSchedule::Of(chain, schedule);
+  const ChainUnits units(chain);
+  const absl::StatusOr<ExecutedSchedule> executed = ExecutedSchedule::Of(chain, units, schedule);
   assert(executed.ok());
   return EagerMemory(executed->chain(), platform, executed->schedule());
 }

@@ -41,6 +41,11 @@ class MemoryWalk {
   // and its overhead. Host: all copies, that of the operation included.
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t host_bytes() const { return host_bytes_; }
+  // Whether one of them exceeds the platform's.
+  bool IsOverLimit() const {
+    return memory_bytes_ > platform_.memory_bytes ||
+           (platform_.host_memory_bytes > 0 && host_bytes_ > platform_.host_memory_bytes);
+  }
   // In which the last forward of stage l saved it; 0 where it did not.
   int save_option(int l) const { return values_[l].save_option; }
 

@@ -21,25 +21,22 @@ absl::Status AtOperation(const absl::Status& status, const ExecutedSchedule& exe
   return {status.code(), absl::StrCat(path, ": ", status.message())};
 }
 
-bool OverLimit(const MemoryWalk& memory, const Platform& platform) {
-  return memory.memory_bytes() > platform.memory_bytes ||
-         (platform.host_memory_bytes > 0 && memory.host_bytes() > platform.host_memory_bytes);
-}
-
-void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction) {
+void FillTimes(const ExecutedSchedule& executed, const Queues& queues, Prediction& prediction) {
   prediction.makespan_seconds = queues.makespan_seconds();
   prediction.compute_seconds = queues.compute_seconds();
   prediction.idle_seconds = std::max(0.0, prediction.makespan_seconds - prediction.compute_seconds);
-  prediction.overhead = RelativeExcess(prediction.makespan_seconds, ComputeSeconds(chain));
+  prediction.overhead =
+      RelativeExcess(prediction.makespan_seconds,
+                     ComputeSeconds(executed.original_chain(), executed.original_units()));
 }
 
 }  // namespace
 
-absl::StatusOr<ExecutedSchedule> ExecutedSchedule::Of(const Chain& chain,
+absl::StatusOr<ExecutedSchedule> ExecutedSchedule::Of(const Chain& chain, const ChainUnits& units,
                                                       const Schedule& schedule) {
-  ExecutedSchedule executed(chain, schedule);
+  ExecutedSchedule executed(chain, units, schedule);
   if (!HasGraphOperations(schedule)) return executed;
-  ASSIGN_OR_RETURN(executed.modes_, Execution::Of(chain, schedule));
+  ASSIGN_OR_RETURN(executed.modes_, Execution::Of(chain, units, schedule));
   executed.converted_ = executed.modes_->FromChain(schedule);
   return executed;
 }
@@ -47,7 +44,14 @@ absl::StatusOr<ExecutedSchedule> ExecutedSchedule::Of(const Chain& chain,
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule, std::vector<TimelineEntry>* timeline,
                                     const std::stop_token& stop) {
-  ASSIGN_OR_RETURN(const ExecutedSchedule executed, ExecutedSchedule::Of(chain, schedule));
+  return Simulate(chain, ChainUnits(chain), platform, schedule, timeline, stop);
+}
+
+absl::StatusOr<Simulation> Simulate(const Chain& chain, const ChainUnits& units,
+                                    const Platform& platform, const Schedule& schedule,
+                                    std::vector<TimelineEntry>* timeline,
+                                    const std::stop_token& stop) {
+  ASSIGN_OR_RETURN(const ExecutedSchedule executed, ExecutedSchedule::Of(chain, units, schedule));
   return Simulate(executed, platform, timeline, stop);
 }
 
@@ -103,7 +107,7 @@ absl::StatusOr<Simulation> Simulate(const ExecutedSchedule& executed, const Plat
     }
     prediction.peak_memory_bytes = std::max(prediction.peak_memory_bytes, memory.memory_bytes());
     prediction.peak_host_bytes = std::max(prediction.peak_host_bytes, memory.host_bytes());
-    if (simulation.feasible() && OverLimit(memory, platform)) simulation.first_over_limit = i;
+    if (simulation.feasible() && memory.IsOverLimit()) simulation.first_over_limit = i;
     if (timeline != nullptr) {
       timeline->push_back({span.start_seconds, span.end_seconds, memory.memory_bytes(),
                            memory.host_bytes(), span.waits_for});
@@ -112,7 +116,7 @@ absl::StatusOr<Simulation> Simulate(const ExecutedSchedule& executed, const Plat
   if (const absl::Status status = memory.Finish(); !status.ok()) {
     return AtOperation(status, executed, operations.size());
   }
-  FillTimes(executed.original_chain(), queues, prediction);
+  FillTimes(executed, queues, prediction);
   return simulation;
 }
 

@@ -6,7 +6,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -17,8 +16,8 @@ void NoteUnusedLink(const SolveRequest& request, const SolverInfo& info, Answer*
       absl::StrCat(info.description.name, " does not offload: the bandwidths make no difference"));
 }
 
-void NoteUnusedModes(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
-  if (info.description.mixes_modes || !HasGraphMode(request.chain)) return;
+void NoteUnusedModes(const ChainUnits& units, const SolverInfo& info, Answer* answer) {
+  if (info.description.mixes_modes || !units.HasGraph()) return;
   answer->explanation.notes.push_back(
       absl::StrCat(info.description.name,
                    " runs every stage in eager mode: the graph costs make no difference; auto and "
@@ -26,7 +25,7 @@ void NoteUnusedModes(const SolveRequest& request, const SolverInfo& info, Answer
 }
 
 void NoteUnusedInputs(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
-  if (info.description.drops_inputs || !HasUnreadInputs(request.chain)) return;
+  if (info.description.drops_inputs || !request.chain.has_unread_inputs()) return;
   answer->explanation.notes.push_back(
       absl::StrCat(info.description.name,
                    " keeps every input until the backward of its stage: input_unread makes no "
@@ -53,9 +52,10 @@ void NoteClass(Answer* answer) {
   if (!absl::c_linear_search(notes, note)) notes.push_back(std::move(note));
 }
 
-void NoteUnused(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
+void NoteUnused(const SolveRequest& request, const ChainUnits& units, const SolverInfo& info,
+                Answer* answer) {
   NoteUnusedLink(request, info, answer);
-  NoteUnusedModes(request, info, answer);
+  NoteUnusedModes(units, info, answer);
   NoteUnusedInputs(request, info, answer);
   NoteUnusedSaveOptions(request, info, answer);
 }

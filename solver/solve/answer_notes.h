@@ -4,6 +4,7 @@
 #define STOWAGE_SOLVER_SOLVE_ANSWER_NOTES_H_
 
 #include "solver/model/answer.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/request.h"
 #include "solver/solve/catalog.h"
 
@@ -13,8 +14,9 @@ namespace stowage {
 void NoteClass(Answer* answer);
 
 // Names each of link, graph costs, input_unread and save_options that the request has and `info`'s
-// solver does not weigh.
-void NoteUnused(const SolveRequest& request, const SolverInfo& info, Answer* answer);
+// solver does not weigh. `units`: of the request's chain.
+void NoteUnused(const SolveRequest& request, const ChainUnits& units, const SolverInfo& info,
+                Answer* answer);
 
 }  // namespace stowage
 

@@ -19,81 +19,19 @@
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/bounds/short_program_search.h"
-#include "solver/simulator/explain.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_notes.h"
 #include "solver/solve/catalog.h"
+#include "solver/solve/checked_answer.h"
 #include "solver/solve/first_candidate.h"
 
 namespace stowage {
 namespace {
 
-// An answer without a schedule: the fields that do not depend on one.
-Answer EmptyAnswer(const SolveRequest& request, const std::string& solver) {
-  Answer answer;
-  answer.solver = solver;
-  const MemoryFloor floor = FloorOfMemory(request.chain);
-  answer.memory_floor_bytes = floor.bytes;
-  answer.memory_floor_operation = floor.operation;
-  return answer;
-}
-
 // Whether no schedule at all is faster: what `auto` proves of a short chain, it proves of all.
 bool IsFastest(const SolveRequest& request, const SolverInfo& info, const Candidate& candidate) {
   return &info == FindSolver("auto") && candidate.guarantee == Guarantee::kOptimal &&
          IsSearched(request.chain, request.platform);
-}
-
-// Simulates the candidate on the request's exact chain and fills the answer with it, under the
-// quick bound and with the solver's own guarantee. False, with the solver listed as rejected, where
-// the simulator refuses the schedule. Conclude() follows, once the bound is as close as wanted.
-bool Check(const SolveRequest& request, Candidate candidate, Answer* answer) {
-  absl::StatusOr<ExplainedSimulation> checked =
-      SimulateAndExplain(request.chain, request.platform, candidate.schedule);
-  if (!checked.ok() || !checked->simulation.feasible()) {
-    answer->rejected.emplace_back(candidate.solver);
-    return false;
-  }
-  answer->prediction = checked->simulation.prediction;
-  answer->explanation = std::move(checked->explanation);
-  answer->explanation.notes = std::move(candidate.notes);
-  answer->schedule = std::move(candidate.schedule);
-  answer->solver = candidate.solver;
-  answer->guarantee = candidate.guarantee;
-  return true;
-}
-
-// A makespan that equals the lower bound is optimal, even if the solver gives no guarantee.
-void Conclude(Answer* answer) {
-  if (MeetsBound(answer->prediction)) answer->guarantee = Guarantee::kOptimal;
-  answer->outcome = OutcomeOf(answer->guarantee);
-  NoteClass(answer);
-}
-
-// The candidate as an answer under the quick bound. False as Check().
-bool AcceptQuickly(const SolveRequest& request, Candidate candidate, Answer* answer) {
-  if (!Check(request, std::move(candidate), answer)) return false;
-  Conclude(answer);
-  return true;
-}
-
-// Of the catalog; FindSolver() takes an empty name for "auto".
-bool IsSolverName(const std::string& name) { return !name.empty() && FindSolver(name) != nullptr; }
-
-// An earlier answer to `request`, its schedule checked on this request's own chain; nullopt: it
-// does not fit there. Of a schedule Conclude() follows.
-std::optional<Answer> Checked(const SolveRequest& request, const Answer& earlier) {
-  // The name is shown to people; one of no solver does not come from a solve.
-  if (!IsSolverName(earlier.solver)) return std::nullopt;
-  Answer answer = EmptyAnswer(request, earlier.solver);
-  answer.minimum_memory_bytes = earlier.minimum_memory_bytes;
-  answer.from_exact_sizes = earlier.from_exact_sizes;
-  if (earlier.outcome == Outcome::kInfeasible) return answer;
-  Candidate candidate{earlier.schedule, earlier.solver.c_str(), earlier.guarantee,
-                      earlier.explanation.notes};
-  if (!Check(request, std::move(candidate), &answer)) return std::nullopt;
-  answer.rounding_loss = earlier.rounding_loss;
-  return answer;
 }
 
 bool ReadsSlots(const SolverInfo& info) {
@@ -125,6 +63,7 @@ class RequestSolve {
                const SolveContext& caller, const ImprovedAnswer& improved)
       : request_(request),
         instances_(instances),
+        units_(instances.units()),
         improved_(improved),
         info_(*FindSolver(request.solver)),
         solver_(info_.make()),
@@ -140,7 +79,7 @@ class RequestSolve {
   absl::StatusOr<Answer> Run() {
     RETURN_IF_ERROR(
         CheckWorkingBytes(info_, *solver_, instances_.rounded(), context_.working_bytes));
-    Answer answer = EmptyAnswer(request_, info_.description.name);
+    Answer answer = EmptyAnswer(request_, units_, info_.description.name);
     const SolveContext improving = Improving(answer);
     // Without a link the minimum is found quickly, and spares the solve where it exceeds the
     // budget. With one it may take as long as the schedule that the caller waits for.
@@ -165,17 +104,17 @@ class RequestSolve {
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
       const bool fastest = IsFastest(request_, *next, *found->candidate);
-      if (!Check(request_, *std::move(found->candidate), &answer)) continue;
+      if (!FillFrom(request_, units_, *std::move(found->candidate), &answer)) continue;
       fastest ? SetBoundToMakespan(&answer.prediction) : RaiseToClosestBound(&answer.prediction);
       Conclude(&answer);
-      NoteUnused(request_, *next, &answer);
+      NoteUnused(request_, units_, *next, &answer);
       // Callers whose time ends during the rest have this schedule.
       if (improved_ && answer.prediction.makespan_seconds < fastest_) improved_(answer);
       RETURN_IF_ERROR(FindMinimum(&answer));
       // A heuristic may have a schedule for less than its least memory, but not for all budgets
       // from there on: then it has none.
       if (answer.minimum_memory_bytes.value_or(INT64_MAX) > budget) {
-        Answer infeasible = EmptyAnswer(request_, info_.description.name);
+        Answer infeasible = EmptyAnswer(request_, units_, info_.description.name);
         infeasible.minimum_memory_bytes = answer.minimum_memory_bytes;
         return infeasible;
       }
@@ -244,7 +183,7 @@ class RequestSolve {
   bool ReportFirst(const SolveContext& improving) const {
     if (!improved_) return false;
     // Also of a solve that is being stopped: its callers get the best schedule so far.
-    const std::optional<Candidate> first = FirstCandidate(request_, /*stop=*/{});
+    const std::optional<Candidate> first = FirstCandidate(request_, units_, /*stop=*/{});
     if (first.has_value()) improving.improved(*first);
     return first.has_value();
   }
@@ -294,7 +233,7 @@ class RequestSolve {
       return without_loss(absl::NotFoundError("there is no schedule on the finer grid"));
     }
     const absl::StatusOr<Simulation> simulation =
-        Simulate(request_.chain, request_.platform, found->candidate->schedule);
+        Simulate(request_.chain, units_, request_.platform, found->candidate->schedule);
     if (!simulation.ok() || !simulation->feasible()) {
       return without_loss(absl::NotFoundError("the schedule of the finer grid does not fit"));
     }
@@ -315,7 +254,7 @@ class RequestSolve {
       // Whatever the candidate's solver guarantees: others may still find a faster one.
       Candidate unfinished = candidate;
       unfinished.guarantee = Guarantee::kTimeRanOut;
-      if (!AcceptQuickly(request_, std::move(unfinished), &answer)) return;
+      if (!FillQuickly(request_, units_, std::move(unfinished), &answer)) return;
       if (answer.prediction.makespan_seconds >= fastest_) return;
       fastest_ = answer.prediction.makespan_seconds;
       improved_(answer);
@@ -325,6 +264,7 @@ class RequestSolve {
 
   const SolveRequest& request_;
   const RequestInstances& instances_;
+  const ChainUnits& units_;
   const ImprovedAnswer& improved_;
   const SolverInfo& info_;
   const std::unique_ptr<Solver> solver_;
@@ -347,67 +287,17 @@ absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveCon
       OutOfMemory);
 }
 
-std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_token& stop) {
+std::optional<Answer> FirstAnswer(const SolveRequest& request, const ChainUnits& units,
+                                  const std::stop_token& stop) {
   return UnlessOutOfMemory(
       [&]() -> std::optional<Answer> {
-        std::optional<Candidate> first = FirstCandidate(request, stop);
+        std::optional<Candidate> first = FirstCandidate(request, units, stop);
         if (!first.has_value()) return std::nullopt;
-        Answer answer = EmptyAnswer(request, first->solver);
-        if (!AcceptQuickly(request, *std::move(first), &answer)) return std::nullopt;
+        Answer answer = EmptyAnswer(request, units, first->solver);
+        if (!FillQuickly(request, units, *std::move(first), &answer)) return std::nullopt;
         return answer;
       },
       std::nullopt);
-}
-
-std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier) {
-  // The rounding loss is a figure of the earlier request's own times.
-  if (request.options.report_rounding_loss) return std::nullopt;
-  std::optional<Answer> answer = Checked(request, earlier);
-  if (!answer.has_value() || earlier.outcome == Outcome::kInfeasible) return answer;
-  // A schedule that is optimal for some times need not be optimal for others.
-  if (IsProved(earlier.guarantee)) answer->guarantee = Guarantee::kUpToRounding;
-  Conclude(&*answer);
-  return answer;
-}
-
-std::optional<Answer> ReuseExactAnswer(const SolveRequest& request, const Answer& earlier) {
-  std::optional<Answer> answer = Checked(request, earlier);
-  if (!answer.has_value() || earlier.outcome == Outcome::kInfeasible) return answer;
-  RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong);
-  Conclude(&*answer);
-  return answer;
-}
-
-std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
-                                         const std::string& solver) {
-  if (!IsSolverName(solver)) return std::nullopt;
-  return UnlessOutOfMemory(
-      [&]() -> std::optional<Answer> {
-        Answer answer = EmptyAnswer(request, solver);
-        Candidate candidate{schedule, solver.c_str(), Guarantee::kHeuristic, {}};
-        if (!AcceptQuickly(request, std::move(candidate), &answer)) return std::nullopt;
-        NoteUnused(request, *FindSolver(request.solver), &answer);
-        return answer;
-      },
-      std::nullopt);
-}
-
-absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const Platform& platform,
-                                                       const Schedule& schedule,
-                                                       const std::stop_token& stop) {
-  return UnlessOutOfMemory(
-      [&]() -> absl::StatusOr<ExplainedSimulation> {
-        ASSIGN_OR_RETURN(const ExecutedSchedule executed, ExecutedSchedule::Of(chain, schedule));
-        ExplainedSimulation result;
-        ASSIGN_OR_RETURN(result.simulation, Simulate(executed, platform, &result.timeline, stop));
-        FillBound(chain, platform, &result.simulation.prediction);
-        result.explanation = Explain(executed, platform, result.timeline);
-        return result;
-      },
-      [] {
-        return absl::ResourceExhaustedError(
-            "this machine has too little free memory for the simulation");
-      });
 }
 
 }  // namespace stowage

@@ -59,6 +59,7 @@ class FrontierSearch {
       : info_(*FindSolver(request.solver)),
         solver_(info_.make()),
         exact_{request.chain, request.platform, request.solver, request.options},
+        units_(exact_.chain),
         context_(context) {}
 
   absl::StatusOr<Frontier> Run(const FrontierRequest& request) {
@@ -75,7 +76,7 @@ class FrontierSearch {
   // The solver's name, and the memory below and above which nothing changes.
   absl::Status FillMemoryRange(const FrontierRequest& request) {
     frontier_.solver = info_.description.name;
-    frontier_.memory_floor_bytes = FloorOfMemory(request.chain).bytes;
+    frontier_.memory_floor_bytes = FloorOfMemory(exact_.chain, units_).bytes;
     frontier_.most_memory_bytes = StoreAllPeakBytes(request.chain);
     const int64_t highest = request.budgets.empty()
                                 ? frontier_.most_memory_bytes
@@ -202,7 +203,7 @@ class FrontierSearch {
         point = *best;
         point.memory_bytes = memory_bytes;
         exact_.platform.memory_bytes = memory_bytes;
-        FillBound(exact_.chain, exact_.platform, &point.prediction);
+        FillBound(exact_.chain, units_, exact_.platform, &point.prediction);
         RaiseBoundWithoutLink(&point);
         // Optimal for less memory does not mean optimal for more.
         if (MeetsBound(point.prediction)) {
@@ -222,6 +223,7 @@ class FrontierSearch {
   const SolverInfo& info_;
   const std::unique_ptr<Solver> solver_;
   SolveRequest exact_;  // the request with the memory of the current budget
+  const ChainUnits units_;
   const SolveContext& context_;
   std::unique_ptr<const Solution> solution_;  // of the last solve
   Schedule hint_;                             // of the budget above; empty: none

@@ -11,13 +11,14 @@
 
 namespace stowage {
 
-std::optional<Candidate> FirstCandidate(const SolveRequest& request, const std::stop_token& stop) {
+std::optional<Candidate> FirstCandidate(const SolveRequest& request, const ChainUnits& units,
+                                        const std::stop_token& stop) {
   const Chain& chain = request.chain;
-  if (request.platform.memory_bytes < FloorOfMemory(chain).bytes) return std::nullopt;
+  if (request.platform.memory_bytes < FloorOfMemory(chain, units).bytes) return std::nullopt;
   std::optional<Candidate> first;
   const auto fits = [&](Schedule schedule, const char* solver) {
     const absl::StatusOr<Simulation> simulation =
-        Simulate(chain, request.platform, schedule, nullptr, stop);
+        Simulate(chain, units, request.platform, schedule, nullptr, stop);
     if (!simulation.ok() || !simulation->feasible()) return false;
     first.emplace(Candidate{std::move(schedule), solver, Guarantee::kTimeRanOut, {}});
     return true;

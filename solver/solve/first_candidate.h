@@ -6,15 +6,16 @@
 #include <stop_token>
 
 #include "solver/algorithms/solver.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/request.h"
 
 namespace stowage {
 
 // The first that the simulator accepts of storing everything, checkpoints at equal distances, as
 // few as possible, and halving. O(L log L) for a chain of L stages. nullopt: none fits, or `stop`
-// is set. Requires: RequestViolations(request) is empty. Thread-safe.
-std::optional<Candidate> FirstCandidate(const SolveRequest& request,
-                                        const std::stop_token& stop = {});
+// is set. Requires: RequestViolations(request) is empty; `units` are its chain's. Thread-safe.
+std::optional<Candidate> FirstCandidate(const SolveRequest& request, const ChainUnits& units,
+                                        const std::stop_token& stop);
 
 }  // namespace stowage
 

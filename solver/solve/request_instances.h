@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "solver/model/chain_units.h"
 #include "solver/model/instance.h"
 #include "solver/model/request.h"
 
@@ -25,6 +26,8 @@ class RequestInstances {
   // Sizes in bytes: solved where exact times are requested, or where only the rounding of sizes
   // makes the budget infeasible.
   const Instance& exact_sizes() const { return exact_sizes_; }
+  // Of the request's chain.
+  const ChainUnits& units() const { return rounded_->units(); }
 
   // The same with another option.
   RequestInstances WithMemorySlots(int64_t slots) const {

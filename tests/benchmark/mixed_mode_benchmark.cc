@@ -359,8 +359,9 @@ void PrintGain() {
     Progress("gain: " + name);
     const Chain chain = LoadProfile("modes/" + name);
     std::vector<bool> modes;
-    for (const Unit& unit : UnitsOf(chain)) modes.push_back(unit.has_graph);
-    const Execution graph = Execution::Of(chain, modes);
+    const ChainUnits units(chain);
+    for (const Unit& unit : units) modes.push_back(unit.has_graph);
+    const Execution graph = Execution::Of(chain, units, modes);
     for (const int percent : {5, 10, 20, 40, 60, 80}) {
       const int64_t memory = Budget(chain, percent / 100.0);
       const double eager = MakespanOf(chain, memory, "rotor");

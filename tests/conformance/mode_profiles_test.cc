@@ -92,7 +92,7 @@ class ModeProfile : public testing::TestWithParam<std::string> {
 TEST_P(ModeProfile, IsWhatTheRuleMakesOfTheEagerOne) {
   EXPECT_TRUE(chain_ == WithGraphMode(LoadProfile(GetParam()), GetParam()));
   EXPECT_THAT(Violations(chain_), testing::IsEmpty());
-  EXPECT_TRUE(HasGraphMode(chain_));
+  EXPECT_TRUE(ChainUnits(chain_).HasGraph());
 }
 
 TEST_P(ModeProfile, GainsFromHavingAChoice) {

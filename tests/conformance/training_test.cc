@@ -271,7 +271,7 @@ class MixedTrainingTest : public TrainingTest {
   MixedTrainingTest() : TrainingTest(/*layers=*/4) {
     chain_ = Profile({.repeats = 1, .graph_mode = true});
     GiveTimes(6);
-    const std::vector<Unit> units = UnitsOf(chain_);
+    const ChainUnits units(chain_);
     for (size_t u = 0; u + 1 < units.size(); ++u) {
       EXPECT_TRUE(units[u].has_graph);
       double eager = 0;
@@ -319,7 +319,7 @@ TEST_P(MixedTrainingTest, IsThePlainOneWithTransfers) {
     SCOPED_TRACE(percent);
     const Schedule offloads = Solved("auto", percent, linked);
     const Schedule without = Solved("auto", percent, Memory(0));
-    const auto execution = Execution::Of(chain_, without);
+    const auto execution = Execution::Of(chain_, ChainUnits(chain_), without);
     ASSERT_THAT(execution, IsOk());
     const Schedule anywhere = execution->ToChain(
         WithTransfers(execution->chain(), execution->FromChain(without), 0.7, &random));

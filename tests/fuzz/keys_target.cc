@@ -132,7 +132,7 @@ std::string TextOf(const Chain& chain, const Platform& platform) {
     }
     text += "\n";
   }
-  for (const Unit& unit : UnitsOf(chain)) {
+  for (const Unit& unit : ChainUnits(chain)) {
     if (unit.first < unit.last) absl::StrAppend(&text, "layer ", unit.first, " ", unit.last, "\n");
     if (!unit.has_graph) continue;
     absl::StrAppend(&text, "graph from ", unit.first, " to ", unit.last, " entry ",

@@ -16,6 +16,7 @@
 #include "solver/export/export.h"
 #include "solver/export/targets.h"
 #include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "solver/solve/find_frontier.h"
 #include "tests/fuzz/targets.h"
 
@@ -95,7 +96,8 @@ void FuzzFrontier(absl::string_view bytes) {
 void FuzzSimulate(absl::string_view bytes) {
   SimulateRequest request;
   if (!Read<v1::SimulateRequest>(bytes, &request)) return;
-  const auto result = SimulateAndExplain(request.chain, request.platform, request.schedule);
+  const auto result = SimulateAndExplain(request.chain, ChainUnits(request.chain), request.platform,
+                                         request.schedule);
   if (!result.ok()) return;
   Require(result->simulation.prediction.peak_memory_bytes >= FloorOfMemory(request.chain).bytes,
           "a peak below the floor");

@@ -19,6 +19,7 @@
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
+#include "solver/solve/checked_answer.h"
 #include "tests/fuzz/targets.h"
 
 namespace stowage {
@@ -107,7 +108,7 @@ void TakeModesOrWays(absl::string_view* bytes, Chain* chain) {
 // In graph mode, as one with its group where it is the last of it.
 Operation InGraphMode(const Chain& chain, Operation operation) {
   operation.mode = Mode::kGraph;
-  for (const Unit& unit : UnitsOf(chain)) {
+  for (const Unit& unit : ChainUnits(chain)) {
     if (unit.last == operation.stage && unit.first != unit.last) operation.first_stage = unit.first;
   }
   return operation;
@@ -201,7 +202,8 @@ void FuzzSchedule(absl::string_view bytes) {
   std::vector<TimelineEntry> timeline;
   const auto simulation = SimulateWithBound(given.chain, given.platform, given.schedule, &timeline);
   const auto without = Simulate(given.chain, given.platform, given.schedule);
-  const auto explained = SimulateAndExplain(given.chain, given.platform, given.schedule);
+  const auto explained =
+      SimulateAndExplain(given.chain, ChainUnits(given.chain), given.platform, given.schedule);
   Require(simulation.ok() == without.ok() && simulation.ok() == explained.ok(), "valid or not");
   if (!simulation.ok()) {
     Require(simulation.status().message().substr(0, 11) == "operations[", "no operation is named");

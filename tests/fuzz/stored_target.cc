@@ -9,6 +9,7 @@
 #include "server/cache/tiers/stored_answer.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/files.h"
 
@@ -34,7 +35,8 @@ void TakeStored(absl::string_view bytes) {
   const CachedAnswerPtr known = DecodeAnswer(bytes, "owner");
   if (known == nullptr) return;
   for (const auto reuse : {ReuseAnswer, ReuseExactAnswer}) {
-    const std::optional<Answer> answer = reuse(TheRequest(), known->answer);
+    const std::optional<Answer> answer =
+        reuse(TheRequest(), ChainUnits(TheRequest().chain), known->answer);
     if (!answer.has_value()) continue;
     if (answer->outcome != Outcome::kInfeasible) RequireFits(answer->schedule);
     ToMessage({std::make_shared<const Answer>(*answer), {}}, TheRequest().platform);

@@ -14,6 +14,7 @@
 #include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/chains.h"
 
@@ -81,8 +82,8 @@ RC_GTEST_PROP(Admit, AgreesWithBruteForce, ()) {
   RC_ASSERT((verdict.fit == Fit::kFits) == (plain <= memory));
   RC_ASSERT((verdict.fit != Fit::kDoesNotFit) == (plain <= memory || has_schedule));
   if (verdict.fit == Fit::kFitsWithPlan) {
-    const absl::StatusOr<ExplainedSimulation> judged =
-        SimulateAndExplain(job.chain, verdict.platform, verdict.plan->schedule);
+    const absl::StatusOr<ExplainedSimulation> judged = SimulateAndExplain(
+        job.chain, ChainUnits(job.chain), verdict.platform, verdict.plan->schedule);
     RC_ASSERT(judged.ok() && judged->simulation.feasible());
     const int64_t kept = (copies - 1) * BytesAtTheTurn(job.chain, *judged, *verdict.plan);
     const int64_t peak = judged->simulation.prediction.peak_memory_bytes;

@@ -206,7 +206,7 @@ void ExpectRaisedBelow(const Chain& chain, const Platform& platform, double seco
   Prediction prediction;
   prediction.makespan_seconds = seconds * (Below(2) == 0 ? 1 : 1.1);
   prediction.peak_memory_bytes = platform.memory_bytes;
-  FillBound(chain, platform, &prediction);
+  FillBound(chain, ChainUnits(chain), platform, &prediction);
   const double before = prediction.lower_bound_seconds;
   RaiseBound(chain, platform, &prediction, BoundTime::kLong);
   RC_ASSERT(prediction.lower_bound_seconds >= before);

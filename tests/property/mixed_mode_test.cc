@@ -166,7 +166,7 @@ RC_GTEST_PROP(SolversThatMixNoModes, AnswerAsIfThereWereNone, ()) {
   const Chain chain = *SmallModeChains(6);
   Chain eager = chain;
   for (Stage& stage : eager.stages) stage.graph.reset();
-  RC_PRE(HasGraphMode(chain));
+  RC_PRE(ChainUnits(chain).HasGraph());
   const int64_t budget = SomeBudget(chain);
   const double rate = *rc::gen::inRange(0, 9);
   for (const SolverInfo& info : AllSolvers()) {
@@ -204,7 +204,7 @@ RC_GTEST_PROP(Auto, IsNoSlowerThanMixedModeAndAllEager, ()) {
 // Rotor's makespan with the best of all choices of modes; nullopt when nothing fits.
 std::optional<double> BestOverAllModes(const Chain& chain, int64_t budget) {
   std::vector<size_t> free;
-  const std::vector<Unit> units = UnitsOf(chain);
+  const ChainUnits units(chain);
   for (size_t u = 0; u < units.size(); ++u) {
     if (units[u].has_graph) free.push_back(u);
   }
@@ -212,7 +212,7 @@ std::optional<double> BestOverAllModes(const Chain& chain, int64_t budget) {
   for (size_t bits = 0; bits >> free.size() == 0; ++bits) {
     std::vector<bool> graph(units.size());
     for (size_t i = 0; i < free.size(); ++i) graph[free[i]] = (bits >> i & 1) != 0;
-    const Execution execution = Execution::Of(chain, graph);
+    const Execution execution = Execution::Of(chain, units, graph);
     const auto answer = AnswerRequest(Exactly("rotor", execution.chain(), budget), {});
     RC_ASSERT(answer.ok());
     if (answer->outcome == Outcome::kInfeasible) continue;

@@ -7,7 +7,7 @@
 
 #include "rapidcheck/gtest.h"
 #include "solver/simulator/memory_walk.h"
-#include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "tests/support/chains.h"
 
 namespace stowage {
@@ -46,7 +46,7 @@ RC_GTEST_PROP(Simulator, AnswersOrNamesAnOperationForAnyList, ()) {
   platform.host_memory_bytes = *rc::gen::inRange(0, 10);
   platform.half_duplex = *rc::gen::arbitrary<bool>();
   const Schedule schedule = AnyOperations(chain);
-  const auto result = SimulateAndExplain(chain, platform, schedule);
+  const auto result = SimulateAndExplain(chain, ChainUnits(chain), platform, schedule);
   if (result.ok()) return;
   RC_ASSERT(result.status().code() == absl::StatusCode::kInvalidArgument);
   RC_ASSERT(result.status().message().substr(0, 11) == "operations[");

@@ -54,7 +54,7 @@ AgentCase SomeAgentCase(Inputs inputs) {
   RC_PRE(answer->outcome != Outcome::kInfeasible);
   std::mt19937 random(*rc::gen::arbitrary<uint32_t>());
   const double share = *rc::gen::inRange(0, 5) / 4.0;
-  const auto execution = Execution::Of(chain, answer->schedule);
+  const auto execution = Execution::Of(chain, ChainUnits(chain), answer->schedule);
   RC_ASSERT(execution.ok());
   result.executed = execution->chain();
   result.schedule = execution->ToChain(

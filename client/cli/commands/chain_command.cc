@@ -70,7 +70,7 @@ std::string TotalsText(const Chain& chain) {
   table.Add({"forward", FormatSeconds(totals.forward_seconds), ""});
   table.Add({"backward", FormatSeconds(totals.backward_seconds), ""});
   table.Add({"a step", FormatSeconds(ComputeSeconds(chain)), "with unlimited memory"});
-  if (HasGraphMode(chain)) {
+  if (ChainUnits(chain).HasGraph()) {
     table.Add({"graph mode", FormatSeconds(chain.graph_entry_seconds),
                absl::StrCat("to enter it; ", GraphModeSummary(chain))});
   }
@@ -118,7 +118,7 @@ std::string StagesText(const Chain& chain) {
   table.Add({"", "name", "forward", "backward", "output", "saved", "overheads"});
   // The costs of a unit in graph mode stand below its last stage.
   std::vector<const Unit*> unit_of(static_cast<size_t>(chain.length()) + 2);
-  const std::vector<Unit> units = UnitsOf(chain);
+  const ChainUnits units(chain);
   for (const Unit& unit : units) {
     const bool eager_only = !unit.has_graph && !EagerReason(chain, unit).empty();
     if (unit.has_graph || eager_only) unit_of[static_cast<size_t>(unit.last)] = &unit;
@@ -187,10 +187,10 @@ std::string SummaryJson(const Chain& chain) {
       {"memory_floor_operation", OperationName(floor.operation)},
       {"most_memory_bytes", absl::StrCat(StoreAllPeakBytes(chain))},
   };
-  if (HasGraphMode(chain)) {
+  if (const ChainUnits all(chain); all.HasGraph()) {
     int units = 0;
     int stages = 0;
-    for (const Unit& unit : UnitsOf(chain)) {
+    for (const Unit& unit : all) {
       units += unit.has_graph ? 1 : 0;
       stages += unit.has_graph ? unit.last - unit.first + 1 : 0;
     }

@@ -25,7 +25,7 @@
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/lower_bound.h"
-#include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "solver/solve/request_violations.h"
 
 namespace stowage {
@@ -164,7 +164,8 @@ absl::StatusOr<std::string> ScheduleText(const Chain& chain, const SolveRequest&
   const Platform& platform = request.platform;
   const Answer& answer = *result.answer;
   const Schedule& schedule = answer.schedule;
-  ASSIGN_OR_RETURN(ExplainedSimulation simulation, SimulateAndExplain(chain, platform, schedule));
+  ASSIGN_OR_RETURN(ExplainedSimulation simulation,
+                   SimulateAndExplain(chain, ChainUnits(chain), platform, schedule));
   if (solver == SolvedBy::kThisProcess) {
     simulation.simulation.prediction = answer.prediction;
   } else {

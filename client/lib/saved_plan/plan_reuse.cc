@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/lib/saved_plan/plan_difference.h"
 #include "solver/base/out_of_memory.h"
-#include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
+#include "solver/solve/checked_answer.h"
 #include "solver/solve/request_violations.h"
 
 namespace stowage {
@@ -50,11 +50,10 @@ absl::StatusOr<Answer> ReusePlan(const EarlierPlan& plan, const SolveRequest& no
   }
   // With other times an optimal schedule need not be optimal, and the rounding loss is unknown: the
   // plan is used without it.
-  const bool is_exact = Equal(plan.request, now);
-  SolveRequest reusing = now;
-  if (!is_exact) reusing.options.report_rounding_loss = false;
   const auto reuse = [&] {
-    return is_exact ? ReuseExactAnswer(now, plan.answer) : ReuseAnswer(reusing, plan.answer);
+    const ChainUnits units(now.chain);
+    return Equal(plan.request, now) ? ReuseExactAnswer(now, units, plan.answer)
+                                    : ReuseAnswer(now, units, plan.answer);
   };
   std::optional<Answer> answer = UnlessOutOfMemory(reuse, std::nullopt);
   if (!answer.has_value()) return Useless("has a schedule that does not fit");
@@ -62,7 +61,6 @@ absl::StatusOr<Answer> ReusePlan(const EarlierPlan& plan, const SolveRequest& no
   if (!(answer->prediction.overhead <= MostOverhead(plan.answer))) {
     return Useless("has a schedule that loses more than it did, with these times");
   }
-  if (!is_exact) answer->rounding_loss.reset();
   return *std::move(answer);
 }
 

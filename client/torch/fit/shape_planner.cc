@@ -22,7 +22,7 @@
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
-#include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "solver/solve/request_violations.h"
 
 namespace stowage {
@@ -232,7 +232,10 @@ absl::Status ShapePlanner::BorrowSchedule(const std::list<ShapePlan>& others, Sh
   for (const ShapePlan& other : others) {
     if (!other.planned.has_value() || !other.borrowed_from.empty()) continue;
     std::optional<Answer> answer = UnlessOutOfMemory(
-        [&] { return ReuseAnswer(request, *other.planned->result.answer); }, std::nullopt);
+        [&] {
+          return ReuseAnswer(request, ChainUnits(request.chain), *other.planned->result.answer);
+        },
+        std::nullopt);
     if (!answer.has_value()) continue;
     candidates.push_back({*other.planned, other.shape});
     candidates.back().planned.result.answer = std::make_shared<const Answer>(*std::move(answer));

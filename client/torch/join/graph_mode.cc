@@ -366,9 +366,10 @@ Execution AllInGraphMode(const std::vector<TorchStage>& stages) {
     added.fusion_group = stage.fusion_group;
     added.control_flow = IsEager(stage);
   }
+  const ChainUnits units(chain);
   std::vector<bool> graph;
-  for (const Unit& unit : UnitsOf(chain)) graph.push_back(unit.has_graph);
-  return Execution::Of(chain, graph);
+  for (const Unit& unit : units) graph.push_back(unit.has_graph);
+  return Execution::Of(chain, units, graph);
 }
 
 }  // namespace stowage

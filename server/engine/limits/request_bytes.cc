@@ -37,9 +37,9 @@ int64_t HeapBytes(const Stage& stage) {
   return bytes;
 }
 
-// Of the rounded instance, which has no names, but as many stages and options.
+// Of the rounded instance, which has no names, but as many stages and options, and their units.
 int64_t InstanceBytes(const Chain& chain) {
-  auto bytes = static_cast<int64_t>(chain.stages.size() * sizeof(Stage));
+  auto bytes = static_cast<int64_t>(chain.stages.size() * (sizeof(Stage) + sizeof(Unit)));
   for (const Stage& stage : chain.stages) {
     bytes += static_cast<int64_t>(stage.save_options.size() * sizeof(SaveOption));
   }

@@ -18,7 +18,7 @@ void BoundRaiser::Add(const KeyedRequestPtr& request, const CachedAnswerPtr& cac
   }
   const auto raise = [this, request, cached, forgotten] {
     // Another caller may have had it raised, or solved, since.
-    if (FindInMemory(resources_.cache, request->request, request->keys) != nullptr) return;
+    if (FindInMemory(resources_.cache, *request) != nullptr) return;
     const CachedAnswerPtr closer =
         WithCloserBound(request->request, *cached, resources_.stop_all.get_token());
     // Under the lock: what Forget() comes too late for is in memory when it returns.

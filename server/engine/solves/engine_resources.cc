@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "solver/model/modes.h"
 #include "solver/solve/catalog.h"
 
 namespace stowage {
@@ -79,13 +78,13 @@ absl::Status EngineResources::AddSimulations(int64_t count, int64_t steps,
 // A dynamic program's time is in proportion to its table. With a link, and where modes are chosen,
 // local search takes most of the time, which depends on the length of the chain: a tenth of a
 // second, and with both of them more, for the longest that are short.
-bool EngineResources::IsShort(const SolveRequest& request, int64_t bytes) {
+bool EngineResources::IsShort(const SolveRequest& request, const ChainUnits& units, int64_t bytes) {
   constexpr int64_t kShortBytes = 16 << 20;
   constexpr int kShortChain = 128;
   constexpr int kShortSearched = 16;
   constexpr int kShortSearchedTwice = 6;
   const bool chooses_modes =
-      HasGraphMode(request.chain) && FindSolver(request.solver)->description.mixes_modes;
+      units.HasGraph() && FindSolver(request.solver)->description.mixes_modes;
   const bool has_link = request.platform.has_link();
   int max_stages = kShortChain;
   if (chooses_modes || has_link) max_stages = kShortSearched;

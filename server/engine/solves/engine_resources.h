@@ -50,7 +50,7 @@ struct EngineResources {
   // The most memory that the solve of a request may take.
   int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
   // Whether a solve that takes `bytes` is expected to take milliseconds.
-  static bool IsShort(const SolveRequest& request, int64_t bytes);
+  static bool IsShort(const SolveRequest& request, const ChainUnits& units, int64_t bytes);
   // Queues simulations, one after the other, of so many steps, operations and stages: short ones on
   // a quick thread, long ones where solves run, within the client's limit of them and with the
   // memory of the steps beside that of `work`. Errors: those of WorkQueue::Add().

@@ -8,7 +8,7 @@
 #include "solver/base/out_of_memory.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/simulator/simulator.h"
-#include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 
 namespace stowage {
 namespace {
@@ -19,13 +19,13 @@ struct Earlier {
   const CacheKeys& keys;
 };
 
-// The earlier answer to another request of the same rounded instance for `request`, with prediction
+// The earlier answer to another request of the same rounded instance for this one, with prediction
 // and explanation from a simulation of its schedule on the request's own chain; null: it does not
 // fit there. That a budget is infeasible holds for equal sizes only.
-AnswerPtr Reuse(const SolveRequest& request, const CacheKeys& keys, const Earlier& earlier) {
-  const bool same_sizes = earlier.keys.exact_sizes == keys.exact_sizes;
+AnswerPtr Reuse(const KeyedRequest& keyed, const Earlier& earlier) {
+  const bool same_sizes = earlier.keys.exact_sizes == keyed.keys.exact_sizes;
   if (earlier.answer.outcome == Outcome::kInfeasible && !same_sizes) return nullptr;
-  std::optional<Answer> answer = ReuseAnswer(request, earlier.answer);
+  std::optional<Answer> answer = ReuseAnswer(keyed.request, keyed.units(), earlier.answer);
   if (!answer.has_value()) return nullptr;
   // Sizes that differ by less than a granule may need a little more, or less.
   if (!same_sizes) answer->minimum_memory_bytes.reset();
@@ -36,16 +36,17 @@ AnswerPtr Reuse(const SolveRequest& request, const CacheKeys& keys, const Earlie
 constexpr const char* kNotProvedAgain =
     "kept from an earlier solve: its schedule was checked again, not whether a faster one exists";
 
-bool Fits(const SolveRequest& request, const Answer& answer) {
+bool Fits(const KeyedRequest& keyed, const Answer& answer) {
   if (answer.outcome == Outcome::kInfeasible) return true;
   const absl::StatusOr<Simulation> simulation =
-      Simulate(request.chain, request.platform, answer.schedule);
+      Simulate(keyed.request.chain, keyed.units(), keyed.request.platform, answer.schedule);
   return simulation.ok() && simulation->feasible();
 }
 
-// What a tier kept, as an answer to `request`; nullopt: it shows none.
-std::optional<Answer> AnswerFromTier(const SolveRequest& request, const Answer& kept) {
-  std::optional<Answer> answer = AnswerWithSchedule(request, kept.schedule, kept.solver);
+// What a tier kept, as an answer to the request; nullopt: it shows none.
+std::optional<Answer> AnswerFromTier(const KeyedRequest& keyed, const Answer& kept) {
+  std::optional<Answer> answer =
+      AnswerWithSchedule(keyed.request, keyed.units(), kept.schedule, kept.solver);
   if (!answer.has_value()) return std::nullopt;
   answer->from_exact_sizes = kept.from_exact_sizes;
   if (answer->outcome != Outcome::kOptimal) answer->explanation.notes.push_back(kNotProvedAgain);
@@ -54,47 +55,41 @@ std::optional<Answer> AnswerFromTier(const SolveRequest& request, const Answer& 
 
 }  // namespace
 
-AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
-                           const CachedAnswerPtr& cached) {
+AnswerPtr AnswerFromCached(const KeyedRequest& keyed, const CachedAnswerPtr& cached) {
   return UnlessOutOfMemory(
       [&]() -> AnswerPtr {
-        if (cached->keys.exact != keys.exact) {
-          return Reuse(request, keys, {cached->answer, cached->keys});
+        if (cached->keys.exact != keyed.keys.exact) {
+          // The rounding loss is a figure of the earlier request's own times.
+          if (keyed.request.options.report_rounding_loss) return nullptr;
+          return Reuse(keyed, {cached->answer, cached->keys});
         }
         // Prediction and explanation are this request's. The schedule is simulated all the same: no
         // schedule leaves the server unchecked.
         assert(cached->is_explained);
-        return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
+        return Fits(keyed, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
       },
       nullptr);
 }
 
 // Without a rounding loss: there is no time for it.
-AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
+AnswerPtr AnswerFromBest(const KeyedRequest& keyed, const Answer& best,
                          const CacheKeys& best_keys) {
-  return UnlessOutOfMemory(
-      [&]() -> AnswerPtr {
-        SolveRequest plain = request;
-        plain.options.report_rounding_loss = false;
-        return Reuse(plain, keys, {best, best_keys});
-      },
-      nullptr);
+  return UnlessOutOfMemory([&] { return Reuse(keyed, {best, best_keys}); }, nullptr);
 }
 
-AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys) {
+AnswerPtr FindInMemory(AnswerCache& cache, const KeyedRequest& keyed) {
   return cache.FindInMemory(
-      keys, [&](const CachedAnswerPtr& cached) { return AnswerFromCached(request, keys, cached); });
+      keyed.keys, [&](const CachedAnswerPtr& cached) { return AnswerFromCached(keyed, cached); });
 }
 
 // The result carries the keys of this request, for which it was simulated, and is ready for memory.
-TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys,
-                    const std::string& client) {
-  if (request.options.report_rounding_loss) return {};
-  return cache.FindInTiers(keys, [&](const Answer& kept) -> CachedAnswerPtr {
-    std::optional<Answer> answer = AnswerFromTier(request, kept);
+TierHit FindInTiers(AnswerCache& cache, const KeyedRequest& keyed, const std::string& client) {
+  if (keyed.request.options.report_rounding_loss) return {};
+  return cache.FindInTiers(keyed.keys, [&](const Answer& kept) -> CachedAnswerPtr {
+    std::optional<Answer> answer = AnswerFromTier(keyed, kept);
     if (!answer.has_value()) return nullptr;
     return std::make_shared<const CachedAnswer>(
-        CachedAnswer{*std::move(answer), keys, client, /*is_explained=*/true});
+        CachedAnswer{*std::move(answer), keyed.keys, client, /*is_explained=*/true});
   });
 }
 

@@ -9,6 +9,7 @@
 #include "server/cache/answer_cache.h"
 #include "server/cache/cache_keys.h"
 #include "server/cache/cache_tier.h"
+#include "server/engine/solves/keyed_request.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
 
@@ -16,18 +17,16 @@ namespace stowage {
 
 // All are thread-safe.
 
-// `cached` as an answer to `request`; null: it does not fit there, or memory runs out. Requires:
+// `cached` as an answer to the request; null: it does not fit there, or memory runs out. Requires:
 // cached->is_explained, as it is of all answers in memory.
-AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
-                           const CachedAnswerPtr& cached);
+AnswerPtr AnswerFromCached(const KeyedRequest& keyed, const CachedAnswerPtr& cached);
 
 // The same for the best schedule so far of a solve that is under way. Without a rounding loss.
 // `best_keys` are those of the request that is being solved, whose own callers take `best` itself.
-AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
-                         const CacheKeys& best_keys);
+AnswerPtr AnswerFromBest(const KeyedRequest& keyed, const Answer& best, const CacheKeys& best_keys);
 
-// The answer in memory to `request`; null: a miss. Never blocks.
-AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys);
+// The answer in memory to the request; null: a miss. Never blocks.
+AnswerPtr FindInMemory(AnswerCache& cache, const KeyedRequest& keyed);
 
 // The same from the tiers below, complete with prediction and explanation, for `client`, who asks:
 // copies count as that client's, whoever had it solved, so that nobody fills another's share by
@@ -36,8 +35,7 @@ AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const Ca
 // A tier's answer is believed in nothing but what its schedule shows on the request's chain: it is
 // optimal where it meets the lower bound, else feasible; it has no least memory, and the notes are
 // made anew. The bound is the quick one. A miss for requests that ask for the rounding loss.
-TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys,
-                    const std::string& client);
+TierHit FindInTiers(AnswerCache& cache, const KeyedRequest& keyed, const std::string& client);
 
 // An answer of FindInTiers() under a closer lower bound, which takes some 10 ms, with a link up to
 // 100; null: `stop` is set, or memory runs out.

@@ -45,8 +45,7 @@ void SolveCourse::LookUp(const SolvePtr& solve) {
 bool SolveCourse::EndFromTiers(const SolvePtr& solve) {
   if (!solve->request().options.use_cache) return false;
   solve->LookUp();
-  const TierHit hit =
-      FindInTiers(resources_.cache, solve->request(), solve->keys(), solve->owner().client);
+  const TierHit hit = FindInTiers(resources_.cache, solve->keyed(), solve->owner().client);
   if (hit.cached == nullptr) return false;
   if (hit.cached->answer.outcome == Outcome::kOptimal) {
     resources_.cache.PutInMemory(hit.cached);
@@ -74,7 +73,7 @@ void SolveCourse::Enqueue(const SolvePtr& solve) {
     return Work{.run = [this, solve, instances] { Run(solve, *instances); },
                 .bytes = bytes,
                 .max_of_client = owner.limits.solves,
-                .is_short = EngineResources::IsShort(request, bytes),
+                .is_short = EngineResources::IsShort(request, instances->units(), bytes),
                 .is_readmitted = solve->awaits_other_since().has_value(),
                 .stop = solve->stop_token()};
   });

@@ -98,7 +98,8 @@ void SolveDelivery::TimeIsUp(const SolvePtr& solve, uint64_t id) {
 void SolveDelivery::FindFirst(const SolvePtr& solve) {
   if (!solve->ClaimFirst()) return;
   const auto find = [this, solve] {
-    std::optional<Answer> first = FirstAnswer(solve->request(), solve->stop_token());
+    std::optional<Answer> first =
+        FirstAnswer(solve->request(), solve->keyed().units(), solve->stop_token());
     if (first.has_value()) Improved(solve, *std::move(first));
   };
   (void)resources_.quick.Add({.run = find, .client = solve->owner().client});
@@ -213,7 +214,7 @@ void SolveDelivery::SimulateNext(const SolvePtr& solve, const std::string& clien
 // of their own.
 void SolveDelivery::EndSimulated(const SolvePtr& solve, const ToSimulate& simulation) {
   const Waiter& first = *simulation.waiters.front();
-  const AnswerPtr answer = AnswerFromCached(first.request(), first.keys(), simulation.answer);
+  const AnswerPtr answer = AnswerFromCached(*first.keyed, simulation.answer);
   if (answer == nullptr) {
     for (const WaiterPtr& waiter : simulation.waiters) Release(*waiter);
     return solve_again_(simulation.waiters);
@@ -231,7 +232,7 @@ void SolveDelivery::EndLate(const SolvePtr& solve, const ToSimulate& simulation)
   const Waiter& first = *simulation.waiters.front();
   AnswerPtr answer;
   if (!std::ranges::all_of(simulation.waiters, has_left)) {
-    answer = AnswerFromBest(first.request(), first.keys(), *simulation.best, solve->keys());
+    answer = AnswerFromBest(*first.keyed, *simulation.best, solve->keys());
   }
   for (const WaiterPtr& waiter : simulation.waiters) {
     if (has_left(waiter)) {

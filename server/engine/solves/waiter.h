@@ -17,13 +17,12 @@
 #include "proto/service/results.h"
 #include "server/cache/cache_keys.h"
 #include "server/engine/limits/client_limits.h"
-#include "server/engine/limits/request_bytes.h"
+#include "server/engine/solves/keyed_request.h"
 #include "server/engine/solves/solve_steps.h"
 #include "server/events/call_trace.h"
 #include "solver/base/mutex.h"
 #include "solver/base/time/timers.h"
 #include "solver/model/answer.h"
-#include "solver/model/instance.h"
 #include "solver/model/request.h"
 
 namespace stowage {
@@ -49,16 +48,6 @@ struct Caller {
   bool is_part = false;  // between Engine::BeginParts() and EndParts()
   CallTracePtr trace = {};
 };
-
-// A request with its keys, the instance that they were made of, and its share of the memory of all
-// requests, which is on the account of a client that waits. Immutable but for that, shared.
-struct KeyedRequest {
-  SolveRequest request;
-  std::shared_ptr<const Instance> rounded;
-  CacheKeys keys;
-  RequestBytes::Hold held = {};
-};
-using KeyedRequestPtr = std::shared_ptr<const KeyedRequest>;
 
 // When the best schedule so far becomes the answer: at the end of the time budget (0: none), or
 // early enough before the deadline for the response to reach the caller.

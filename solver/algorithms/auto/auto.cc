@@ -163,7 +163,7 @@ class Auto final : public Solver {
     const SolverSelection selection = SelectSolvers(solvers_, instance, context.working_bytes);
     // The last ones of the catalog combine what the others do. With a link they mostly need no more
     // than any schedule does, and then nobody else is asked.
-    const int64_t floor_bytes = FloorOfMemory(instance.chain()).bytes;
+    const int64_t floor_bytes = FloorOfMemory(instance.chain(), instance.units()).bytes;
     for (auto selected = selection.solvers.rbegin(); selected != selection.solvers.rend();
          ++selected) {
       ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,

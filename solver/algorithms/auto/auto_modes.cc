@@ -26,21 +26,28 @@
 namespace stowage {
 namespace {
 
-Execution AllEager(const Chain& chain) {
-  return Execution::Of(chain, std::vector<bool>(UnitsOf(chain).size(), false));
+Execution Fastest(const Instance& instance) {
+  return Execution::Of(instance.chain(), instance.units(),
+                       FastestModes(instance.chain(), instance.units()));
+}
+
+Execution AllEager(const Instance& instance) {
+  return Execution::Of(instance.chain(), instance.units(),
+                       std::vector<bool>(instance.units().size(), false));
 }
 
 // Every unit in the mode in which it needs less by itself.
-Execution LeastNeeds(const Chain& chain) {
+Execution LeastNeeds(const Instance& instance) {
+  const Chain& chain = instance.chain();
   std::vector<bool> graph;
-  for (const Unit& unit : UnitsOf(chain)) {
+  for (const Unit& unit : instance.units()) {
     int64_t eager = 0;
     for (int l = unit.first; l <= unit.last; ++l) {
       eager = std::max(eager, NeedBytes(chain, chain.stage(l), l, l));
     }
     graph.push_back(unit.has_graph && GraphNeedBytes(chain, unit) < eager);
   }
-  return Execution::Of(chain, graph);
+  return Execution::Of(chain, instance.units(), graph);
 }
 
 template <typename Executions>
@@ -53,14 +60,14 @@ std::vector<ModeChoice> ModesOf(const Executions& executions) {
 
 // Choices 1 to 4 of the header. LeastBytes() is the least of theirs and Mixed Mode's, so at that
 // budget at least one of them, or Mixed Mode, has a schedule.
-absl::StatusOr<std::vector<Execution>> FixedChoices(const Chain& chain,
+absl::StatusOr<std::vector<Execution>> FixedChoices(const Instance& instance,
                                                     const SolveContext& context) {
   std::vector<Execution> choices;
-  choices.push_back(Execution::Of(chain, FastestModes(chain)));
-  choices.push_back(LeastNeeds(chain));
-  choices.push_back(AllEager(chain));
-  ASSIGN_OR_RETURN(const ModeChoice least, SearchLeastModes(chain, ModesOf(choices), context));
-  choices.push_back(Execution::Of(chain, least));
+  choices.push_back(Fastest(instance));
+  choices.push_back(LeastNeeds(instance));
+  choices.push_back(AllEager(instance));
+  ASSIGN_OR_RETURN(const ModeChoice least, SearchLeastModes(instance, ModesOf(choices), context));
+  choices.push_back(Execution::Of(instance.chain(), instance.units(), least));
   return choices;
 }
 
@@ -78,14 +85,13 @@ class ModeChoiceSolve {
  public:
   ModeChoiceSolve(const Solver& plain, const Instance& instance, const SolveContext& context)
       : plain_(plain),
-        chain_(instance.chain()),
         instance_(instance),
         context_(context),
         best_(instance, instance.platform().memory_bytes, GuaranteeScope::kOneChoiceOfModes) {}
 
   absl::StatusOr<std::optional<Candidate>> Run() {
     // Storing everything in the fastest modes is optimal where it fits.
-    const Execution fastest = Execution::Of(chain_, FastestModes(chain_));
+    const Execution fastest = Fastest(instance_);
     if (StoreAllPeakBytes(fastest.chain()) <= instance_.platform().memory_bytes) {
       Consider({fastest.ToChain(StoreAllSchedule(fastest.chain())),
                 "store_all",
@@ -95,12 +101,13 @@ class ModeChoiceSolve {
     }
     // Periodic schedules take no time to find and come first, so that a request with a time budget
     // has an answer early.
-    ASSIGN_OR_RETURN(std::vector<Execution> choices, FixedChoices(chain_, context_));
+    ASSIGN_OR_RETURN(std::vector<Execution> choices, FixedChoices(instance_, context_));
     for (const Execution& choice : choices) RETURN_IF_ERROR(TryPeriodic(choice));
     for (Execution& choice : choices) RETURN_IF_ERROR(TryNewExecution(std::move(choice)));
     ASSIGN_OR_RETURN(const std::optional<Schedule> mixed, TryMixedMode(ShareOf(4)));
     if (mixed.has_value()) {
-      ASSIGN_OR_RETURN(Execution execution, Execution::Of(chain_, *mixed));
+      ASSIGN_OR_RETURN(Execution execution,
+                       Execution::Of(instance_.chain(), instance_.units(), *mixed));
       RETURN_IF_ERROR(TryNewExecution(std::move(execution)));
     }
     ASSIGN_OR_RETURN(Execution found, SearchFastestModes());
@@ -175,7 +182,7 @@ class ModeChoiceSolve {
     ImprovingPhase phase(context_, kModeSearchPhase, best_);
     ASSIGN_OR_RETURN(const ModeChoice modes, SearchModes(instance_, ModesOf(tried_), context_));
     phase.End();
-    return Execution::Of(chain_, modes);
+    return Execution::Of(instance_.chain(), instance_.units(), modes);
   }
 
   // Runs plain `auto` on the plain chain of `execution`; its intermediate schedules count, too.
@@ -211,7 +218,6 @@ class ModeChoiceSolve {
   }
 
   const Solver& plain_;
-  const Chain& chain_;
   const Instance& instance_;
   const SolveContext& context_;
   std::vector<std::string> notes_;  // without duplicates
@@ -243,7 +249,7 @@ class AutoOverModes final : public Solver {
     const auto lower = [&least](std::optional<int64_t> bytes) {
       if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);
     };
-    ASSIGN_OR_RETURN(const std::vector<Execution> choices, FixedChoices(instance.chain(), context));
+    ASSIGN_OR_RETURN(const std::vector<Execution> choices, FixedChoices(instance, context));
     for (const Execution& choice : choices) {
       ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                        plain_->LeastBytes(instance.WithChain(choice.chain()), context));
@@ -271,7 +277,7 @@ class AutoOverModes final : public Solver {
 
  private:
   static Instance Eager(const Instance& instance) {
-    return instance.WithChain(AllEager(instance.chain()).chain());
+    return instance.WithChain(AllEager(instance).chain());
   }
 
   const std::shared_ptr<const Solver> plain_;

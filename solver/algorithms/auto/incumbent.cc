@@ -65,7 +65,7 @@ bool Incumbent::Consider(Candidate candidate, const SolveContext& context) {
   // A guarantee for one choice of modes holds for all only if no mode can be faster.
   if (scope_ == GuaranteeScope::kOneChoiceOfModes &&
       (candidate.guarantee != Guarantee::kOptimal ||
-       prediction.makespan_seconds > ComputeSeconds(instance_.chain()))) {
+       prediction.makespan_seconds > ComputeSeconds(instance_.chain(), instance_.units()))) {
     candidate.guarantee = Guarantee::kHeuristic;
   }
   const std::tuple key(prediction.makespan_seconds, candidate.guarantee != Guarantee::kOptimal,
@@ -120,7 +120,7 @@ absl::Status Incumbent::Search(const Schedule& from, std::span<const Schedule> o
                                int64_t effort, int64_t spare_bytes, const SolveContext& context) {
   const Chain& chain = instance_.chain();
   // Before a schedule is found, recomputing everything twice is the limit.
-  const double max_seconds = found() ? seconds() : 3 * ComputeSeconds(chain);
+  const double max_seconds = found() ? seconds() : 3 * ComputeSeconds(chain, instance_.units());
   std::optional<PartSequences> sequences;
   if (ImproveBytes(chain) <= spare_bytes) {
     ASSIGN_OR_RETURN(sequences,
@@ -149,7 +149,7 @@ bool Incumbent::MeetsBoundWithoutLink(const std::stop_token& stop) const {
   Prediction prediction;
   prediction.makespan_seconds = seconds();
   prediction.peak_memory_bytes = std::get<2>(key_);
-  FillBound(instance_.chain(), platform, &prediction);
+  FillBound(instance_.chain(), instance_.units(), platform, &prediction);
   RaiseBound(instance_.chain(), platform, &prediction, BoundTime::kShort, stop);
   return MeetsBound(prediction);
 }
@@ -182,7 +182,7 @@ void Incumbent::LowerGuarantee() {
   if (!found() || candidate_->guarantee != Guarantee::kOptimal) return;
   if (instance_.platform().has_link()) {
     candidate_->guarantee = Guarantee::kHeuristic;
-  } else if (seconds() > ComputeSeconds(instance_.chain())) {
+  } else if (seconds() > ComputeSeconds(instance_.chain(), instance_.units())) {
     candidate_->guarantee = Guarantee::kBestOfClass;
   }
 }

@@ -49,7 +49,7 @@ std::vector<std::unique_ptr<const PlanArcs>> ShortSegments(const Chain& chain) {
 }
 
 std::unique_ptr<const PlanArcs> ArcsOfItsLayers(const Chain& chain) {
-  return ArcsOfLayers(chain, LayersOf(chain));
+  return ArcsOfLayers(chain, LayersOf(ChainUnits(chain)));
 }
 
 constexpr PlanClass kFlat = {
@@ -61,7 +61,8 @@ constexpr PlanClass kPerLayer = {
     "per_layer", ArcsOfItsLayers, ArcsOfItsLayers,
     [](const Chain&) { return std::vector<std::unique_ptr<const PlanArcs>>(); },
     [](const Chain& chain) {
-      return chain.has_save_options() ? chain.length() : static_cast<int>(LayersOf(chain).size());
+      return chain.has_save_options() ? chain.length()
+                                      : static_cast<int>(LayersOf(ChainUnits(chain)).size());
     }};
 
 double SecondsOf(const Chain& chain, const PlanArcs& arcs, const FoundPlan& found) {

@@ -8,7 +8,6 @@
 
 #include "solver/algorithms/flat/plan_arcs.h"
 #include "solver/base/status_macros.h"
-#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -48,8 +47,11 @@ std::vector<Piece> PiecesOf(const Setting& setting, const Chain& chain,
 
 class SettingSolution final : public Solution {
  public:
-  SettingSolution(const Setting& setting, Chain chain, std::vector<Trial> trials)
-      : setting_(setting), chain_(std::move(chain)), trials_(std::move(trials)) {}
+  SettingSolution(const Setting& setting, const Instance& instance, std::vector<Trial> trials)
+      : setting_(setting),
+        chain_(instance.chain()),
+        layers_(LayersOf(instance.units())),
+        trials_(std::move(trials)) {}
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(int64_t memory_bytes,
                                                           const SolveContext&) const override {
@@ -63,7 +65,7 @@ class SettingSolution final : public Solution {
     }
     if (best == nullptr) return std::optional<Candidate>();
     const std::vector<Piece> pieces =
-        PiecesOf(setting_, chain_, LayersOf(chain_), best->count, best->save_option);
+        PiecesOf(setting_, chain_, layers_, best->count, best->save_option);
     return Candidate{FlatSchedule(chain_, pieces), setting_.solver, Guarantee::kOptimal, {}};
   }
 
@@ -72,13 +74,14 @@ class SettingSolution final : public Solution {
  private:
   const Setting setting_;
   const Chain chain_;
+  const std::vector<Piece> layers_;
   const std::vector<Trial> trials_;
 };
 
 absl::StatusOr<std::vector<Trial>> TryAll(const Setting& setting, const Instance& instance,
                                           const SolveContext& context) {
   const Chain& chain = instance.chain();
-  const std::vector<Piece> layers = LayersOf(chain);
+  const std::vector<Piece> layers = LayersOf(instance.units());
   const PlanCosts costs(chain);
   std::vector<Trial> trials;
   trials.push_back({0, 0, costs.Of(NothingRecomputed(chain))});
@@ -114,7 +117,7 @@ class SettingSolver final : public Solver {
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
     ASSIGN_OR_RETURN(std::vector<Trial> trials, TryAll(setting_, instance, context));
-    return std::make_unique<SettingSolution>(setting_, instance.chain(), std::move(trials));
+    return std::make_unique<SettingSolution>(setting_, instance, std::move(trials));
   }
 
  private:
@@ -123,11 +126,10 @@ class SettingSolver final : public Solver {
 
 }  // namespace
 
-std::vector<Piece> LayersOf(const Chain& chain) {
+std::vector<Piece> LayersOf(const ChainUnits& units) {
   std::vector<Piece> layers;
-  for (const Unit& unit : UnitsOf(chain)) {
-    if (unit.last <= chain.length()) layers.push_back({unit.first, unit.last, false});
-  }
+  for (const Unit& unit : units) layers.push_back({unit.first, unit.last, false});
+  layers.pop_back();  // the loss
   return layers;
 }
 

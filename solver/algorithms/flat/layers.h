@@ -19,12 +19,13 @@
 #include "solver/algorithms/flat/flat_plan.h"
 #include "solver/algorithms/solver.h"
 #include "solver/model/chain.h"
+#include "solver/model/chain_units.h"
 
 namespace stowage {
 
-// The layers of a chain, 1..L in order: neighbours with one fusion_group, or a single stage. None
-// is marked as recomputed. O(L).
-std::vector<Piece> LayersOf(const Chain& chain);
+// The layers of a chain, 1..L in order: neighbours with one fusion_group, or a single stage: its
+// units but for the loss. None is marked as recomputed. O(L).
+std::vector<Piece> LayersOf(const ChainUnits& units);
 
 // The plan of a setting, for FlatSchedule(). O(L). Requires: `layers` are 1..L in order without a
 // gap, and count >= 1.

@@ -3,8 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "solver/model/modes.h"
-
 namespace stowage {
 namespace {
 
@@ -30,7 +28,7 @@ class ByGraphMode final : public Solver {
 
  private:
   const Solver& SolverOf(const Instance& instance) const {
-    return HasGraphMode(instance.chain()) ? *modes_ : *plain_;
+    return instance.units().HasGraph() ? *modes_ : *plain_;
   }
 
   const std::shared_ptr<const Solver> plain_;

@@ -6,7 +6,7 @@
 namespace stowage {
 
 GraphUnits::GraphUnits(const Chain& chain, int64_t budget_bytes)
-    : units_(UnitsOf(chain)), before_{0}, blocked_{0} {
+    : units_(chain), before_{0}, blocked_{0} {
   chain_.input_bytes = chain.input_bytes;
   chain_.input_gradient_bytes = chain.gradient_bytes(0);
   for (const Unit& unit : units_) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "solver/model/chain.h"
-#include "solver/model/modes.h"
+#include "solver/model/chain_units.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
@@ -32,7 +32,7 @@ class GraphUnits {
   Schedule ToChain(Schedule schedule) const;
 
  private:
-  std::vector<Unit> units_;
+  ChainUnits units_;
   Chain chain_;
   std::vector<int> before_;   // by position
   std::vector<int> blocked_;  // [u]: how many of the first u units have no graph mode

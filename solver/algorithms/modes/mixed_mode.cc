@@ -33,7 +33,7 @@ class MixedSolver final : public Solver {
                                                     const SolveContext& context) const override {
     ASSIGN_OR_RETURN(const MixedMinimum minimum, MixedMinimum::Build(instance.chain(), context));
     // Storing everything is no solution by shares and may need less.
-    return std::min(minimum.min_bytes(), FastestStored(instance.chain()).peak_bytes);
+    return std::min(minimum.min_bytes(), FastestStored(instance).peak_bytes);
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(

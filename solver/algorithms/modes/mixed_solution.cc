@@ -30,7 +30,7 @@ int64_t SlotsOf(const Instance& instance) {
 ModeTables::Options TableOptions(const Instance& instance) {
   // More memory than the fastest schedule needs makes no difference.
   const int64_t bytes =
-      std::min(instance.platform().memory_bytes, FastestStored(instance.chain()).peak_bytes);
+      std::min(instance.platform().memory_bytes, FastestStored(instance).peak_bytes);
   const int64_t granules = bytes / instance.granule_bytes();
   const int64_t slots = SlotsOf(instance);
   // One slot a granule is exact: what fits in slots fits in bytes.
@@ -269,7 +269,7 @@ absl::StatusOr<std::optional<SimulatedSplits>> LevelSearch::FitModesByRotor() co
           .value_or(INT64_MAX) <= context_.working_bytes;
   if (!too_large_.has_value() || !has_room) return std::optional<SimulatedSplits>();
   ASSIGN_OR_RETURN(const Execution execution,
-                   Execution::Of(instance.chain(), too_large_->schedule));
+                   Execution::Of(instance.chain(), instance.units(), too_large_->schedule));
   const Instance fixed = instance.WithChain(execution.chain()).WithMemory(memory_bytes_);
   const SolveContext quiet = context_.Quiet();
   ASSIGN_OR_RETURN(const auto solution, rotor->Solve(fixed, quiet));
@@ -283,7 +283,7 @@ class MixedSolution final : public Solution {
   MixedSolution(SplitProgram program, const Instance& instance)
       : programs_{.program = program,
                   .instance = instance,
-                  .fastest = FastestStored(instance.chain()),
+                  .fastest = FastestStored(instance),
                   .minimum = {},
                   .tables = {},
                   .exact = {}} {}
@@ -344,8 +344,10 @@ const char* NameOf(SplitProgram program) {
   return program == SplitProgram::kConvex ? "mixed_mode" : "mixed_mode_exact";
 }
 
-StoredSchedule FastestStored(const Chain& chain) {
-  const Execution execution = Execution::Of(chain, FastestModes(chain));
+StoredSchedule FastestStored(const Instance& instance) {
+  const Chain& chain = instance.chain();
+  const ChainUnits& units = instance.units();
+  const Execution execution = Execution::Of(chain, units, FastestModes(chain, units));
   return {execution.ToChain(StoreAllSchedule(execution.chain())),
           StoreAllPeakBytes(execution.chain())};
 }

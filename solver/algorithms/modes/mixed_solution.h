@@ -38,12 +38,12 @@ struct StoredSchedule {
   Schedule schedule;
   int64_t peak_bytes = 0;
 };
-StoredSchedule FastestStored(const Chain& chain);
+StoredSchedule FastestStored(const Instance& instance);
 
 // An upper bound on the bytes that BuildMixedSolution() allocates; INT64_MAX on overflow.
 int64_t MixedSolutionBytes(SplitProgram program, const Instance& instance);
 
-// Requires: HasGraphMode(instance.chain()). O(N^3 M) time for the tables, and O(N^2 M^2) with
+// Requires: instance.units().HasGraph(). O(N^3 M) time for the tables, and O(N^2 M^2) with
 // kExact. Errors: CANCELLED once context.stop is set.
 absl::StatusOr<std::unique_ptr<const Solution>> BuildMixedSolution(SplitProgram program,
                                                                    const Instance& instance,

@@ -51,10 +51,10 @@ using Objective = std::function<absl::StatusOr<double>(const Execution&)>;
 // One search. best_ and least_ are the incumbent; every step starts from it.
 class ModeSearch {
  public:
-  ModeSearch(const Chain& chain, int max_evaluations, Objective objective)
-      : chain_(chain),
+  ModeSearch(const Instance& instance, int max_evaluations, Objective objective)
+      : chain_(instance.chain()),
+        units_(instance.units()),
         objective_(std::move(objective)),
-        units_(UnitsOf(chain_)),
         evaluations_left_(max_evaluations) {
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].has_graph) free_.push_back(u);
@@ -74,8 +74,8 @@ class ModeSearch {
   absl::StatusOr<bool> ClimbExchanges(size_t distance);
 
   const Chain& chain_;
+  const ChainUnits& units_;
   const Objective objective_;
-  const std::vector<Unit> units_;
   std::vector<size_t> free_;  // units that can run in graph mode
   int evaluations_left_;
   std::set<ModeChoice> evaluated_;
@@ -86,7 +86,7 @@ class ModeSearch {
 absl::StatusOr<bool> ModeSearch::Try(const ModeChoice& choice) {
   if (evaluations_left_ <= 0 || !evaluated_.insert(choice).second) return false;
   --evaluations_left_;
-  ASSIGN_OR_RETURN(const double value, objective_(Execution::Of(chain_, choice)));
+  ASSIGN_OR_RETURN(const double value, objective_(Execution::Of(chain_, units_, choice)));
   if (value >= least_) return false;
   least_ = value;
   best_ = choice;
@@ -213,10 +213,10 @@ absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,
                      MakespanOf(*rotor, instance.WithChain(execution.chain()), quiet));
     return seconds + execution.Entries() * chain.graph_entry_seconds;
   };
-  return ModeSearch(chain, MostEvaluations(chain, 32), seconds_of).Run(starts);
+  return ModeSearch(instance, MostEvaluations(chain, 32), seconds_of).Run(starts);
 }
 
-absl::StatusOr<ModeChoice> SearchLeastModes(const Chain& chain,
+absl::StatusOr<ModeChoice> SearchLeastModes(const Instance& instance,
                                             const std::vector<ModeChoice>& starts,
                                             const SolveContext& context) {
   const auto bytes_of = [&context](const Execution& execution) -> absl::StatusOr<double> {
@@ -225,7 +225,7 @@ absl::StatusOr<ModeChoice> SearchLeastModes(const Chain& chain,
     return static_cast<double>(minimum.min_bytes());
   };
   // Few evaluations for long chains: this runs before the first schedule of a solve is found.
-  return ModeSearch(chain, MostEvaluations(chain, 5), bytes_of).Run(starts);
+  return ModeSearch(instance, MostEvaluations(instance.chain(), 5), bytes_of).Run(starts);
 }
 
 }  // namespace stowage

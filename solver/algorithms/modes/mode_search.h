@@ -23,7 +23,7 @@
 
 namespace stowage {
 
-// For each unit of UnitsOf(chain): whether it runs in graph mode, as Execution::graph().
+// For each unit of the chain: whether it runs in graph mode, as Execution::graph().
 using ModeChoice = std::vector<bool>;
 
 // The bytes that stages first..last need by themselves when they run as one stage with the costs of
@@ -43,7 +43,7 @@ absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,
 
 // The same for the least memory in which rotor has any schedule, with fewer evaluations. Allocates
 // what RotorMinimum does.
-absl::StatusOr<ModeChoice> SearchLeastModes(const Chain& chain,
+absl::StatusOr<ModeChoice> SearchLeastModes(const Instance& instance,
                                             const std::vector<ModeChoice>& starts,
                                             const SolveContext& context);
 

@@ -148,7 +148,7 @@ class Opportunist final : public BudgetAlgorithm {
   absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance,
                                                      const SolveContext& context) const override {
     constexpr int kSteps = 12;
-    int64_t low = FloorOfMemory(instance.chain()).bytes;
+    int64_t low = FloorOfMemory(instance.chain(), instance.units()).bytes;
     int64_t high = StoreAllPeakBytes(instance.chain());
     ASSIGN_OR_RETURN(std::optional<LeastPlan> least, PlanWithin(instance, high, context));
     for (int step = 0; step < kSteps && low < high && least.has_value(); ++step) {

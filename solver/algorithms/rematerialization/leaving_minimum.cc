@@ -5,7 +5,6 @@
 #include "solver/algorithms/rematerialization/rotor_minimum.h"
 #include "solver/base/status_macros.h"
 #include "solver/kernels/min_max.h"
-#include "solver/model/modes.h"
 
 namespace stowage {
 LeavingMinimum::LeavingMinimum(const Chain& chain, Saving saving)
@@ -99,7 +98,7 @@ std::optional<Schedule> LeavingMinimum::LeastSchedule() const {
 }
 
 bool HasLeavingParts(const Chain& chain) {
-  return HasUnreadInputs(chain) || chain.has_save_options();
+  return chain.has_unread_inputs() || chain.has_save_options();
 }
 
 absl::StatusOr<std::optional<LeastPlan>> LeastPlanOfLeavingParts(const Chain& chain,

@@ -5,7 +5,6 @@
 #include "solver/algorithms/rematerialization/leaving_minimum.h"
 #include "solver/base/checked_math.h"
 #include "solver/bounds/memory_range.h"
-#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -71,7 +70,7 @@ TablePlan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) 
 
 std::optional<LeavingTable::Options> LeavingPlanOf(const Instance& instance, const TablePlan& plan,
                                                    Saving saving) {
-  if (!HasUnreadInputs(instance.chain())) return std::nullopt;
+  if (!instance.chain().has_unread_inputs()) return std::nullopt;
   const int64_t most = LeavingTable::MaxLevels(instance.chain());
   const RotorTable::Options& table = plan.table;
   if (table.levels <= most) return LeavingTable::Options{table.grid, table.levels, saving};
@@ -88,7 +87,7 @@ int64_t LeavingBytes(const Instance& instance, Saving saving) {
   const int64_t minimum = LeavingMinimum::WorkingBytes(chain);
   const int64_t own_ways = chain.has_save_options() ? TableBytes(instance, saving) : 0;
   const int64_t always = CheckedAdd(minimum, own_ways).value_or(INT64_MAX);
-  if (!HasUnreadInputs(chain)) return always;
+  if (!chain.has_unread_inputs()) return always;
   const int64_t granules = UsefulBytes(instance, saving) / instance.granule_bytes();
   const int64_t levels = IsExact(instance, saving) ? granules : MostLevels(SlotsOf(instance));
   const int64_t table =

@@ -6,7 +6,6 @@
 
 #include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
-#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {}  // namespace
@@ -14,13 +13,13 @@ namespace {}  // namespace
 RotorSteps::RotorSteps(const Chain& chain, const Options& options)
     : options_(options),
       input_bytes_(chain.input_bytes),
-      max_part_bytes_(options.memory_bytes - (HasUnreadInputs(chain) ? 0 : chain.input_bytes)),
+      max_part_bytes_(options.memory_bytes - (chain.has_unread_inputs() ? 0 : chain.input_bytes)),
       sizes_(PartSizesInBytes(chain, options.saving)),
       ways_(chain, [](int64_t bytes) { return bytes; }),
       times_(chain),
       index_(sizes_.stages()),
       parts_(index_.size()),
-      leaving_parts_(HasUnreadInputs(chain) ? index_.size() : 0),
+      leaving_parts_(chain.has_unread_inputs() ? index_.size() : 0),
       fastest_(max_part_bytes_, times_.min_gain()) {}
 
 absl::StatusOr<std::optional<RotorSteps>> RotorSteps::Build(const Chain& chain,

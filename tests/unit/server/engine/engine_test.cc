@@ -120,7 +120,7 @@ TEST(EngineResources, ExpectSolvesThatSearchToTakeLonger) {
     SolveRequest request = {EqualChain(stages), Memory(1000), solver, {}};
     if (has_modes) request.chain.stages[0].graph.emplace();
     if (has_link) request.platform.offload_bytes_per_second = 1;
-    return EngineResources::IsShort(request, /*bytes=*/1 << 20);
+    return EngineResources::IsShort(request, ChainUnits(request.chain), /*bytes=*/1 << 20);
   };
   EXPECT_TRUE(is_short(128, "auto", false, false));
   EXPECT_FALSE(is_short(129, "auto", false, false));

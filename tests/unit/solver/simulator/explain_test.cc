@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 
@@ -10,7 +10,7 @@ namespace stowage {
 namespace {
 
 Explanation ExplainOps(const Chain& chain, const Platform& platform, const char* operations) {
-  auto result = SimulateAndExplain(chain, platform, Ops(operations));
+  auto result = SimulateAndExplain(chain, ChainUnits(chain), platform, Ops(operations));
   EXPECT_THAT(result, IsOk());
   return result.ok() ? result->explanation : Explanation{};
 }

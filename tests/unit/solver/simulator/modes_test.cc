@@ -58,14 +58,16 @@ class Modes : public testing::Test {
 };
 
 TEST_F(Modes, UnitsAreGroupsAndSingleStages) {
-  EXPECT_THAT(UnitsOf(chain_), ElementsAre(Unit{1, 1, false}, Unit{2, 3, true}, Unit{4, 4, true},
-                                           Unit{5, 5, false}));
+  EXPECT_THAT(ChainUnits(chain_), ElementsAre(Unit{1, 1, false}, Unit{2, 3, true}, Unit{4, 4, true},
+                                              Unit{5, 5, false}));
+  EXPECT_TRUE(ChainUnits(chain_).HasGroups());
+  EXPECT_FALSE(ChainUnits(EqualChain(4)).HasGroups());
   chain_.stages[2].control_flow = true;
-  EXPECT_THAT(UnitsOf(chain_), ElementsAre(Unit{1, 1, false}, Unit{2, 3, false}, Unit{4, 4, true},
-                                           Unit{5, 5, false}));
-  EXPECT_TRUE(HasGraphMode(chain_));
+  EXPECT_THAT(ChainUnits(chain_), ElementsAre(Unit{1, 1, false}, Unit{2, 3, false},
+                                              Unit{4, 4, true}, Unit{5, 5, false}));
+  EXPECT_TRUE(ChainUnits(chain_).HasGraph());
   chain_.stages[3].graph.reset();
-  EXPECT_FALSE(HasGraphMode(chain_));
+  EXPECT_FALSE(ChainUnits(chain_).HasGraph());
 }
 
 TEST_F(Modes, AGroupTakesItsSumsAndItsLargestOverheads) {
@@ -150,7 +152,8 @@ TEST_F(Modes, ErrorsUseTheChainsNumbers) {
 TEST_F(Modes, AnExplanationSpeaksOfTheChainsStages) {
   const Schedule schedule = Ops("C1 gD2-3 gS4 S5 B5 gB4 S1 gS2-3 gB2-3 B1");
   ASSERT_THAT(Simulate(chain_, platform_, schedule, &timeline_), IsOk());
-  const auto executed = ExecutedSchedule::Of(chain_, schedule);
+  const ChainUnits units(chain_);
+  const auto executed = ExecutedSchedule::Of(chain_, units, schedule);
   ASSERT_TRUE(executed.ok()) << executed.status();
   const Explanation explanation = Explain(*executed, platform_, timeline_);
   ASSERT_EQ(explanation.stages.size(), 4);
@@ -168,12 +171,12 @@ TEST_F(Modes, AnExplanationSpeaksOfTheChainsStages) {
 }
 
 TEST_F(Modes, WithAllMemoryEachStageRunsInTheFasterOne) {
-  EXPECT_THAT(FastestModes(chain_), ElementsAre(false, true, true, false));
+  EXPECT_THAT(FastestModes(chain_, ChainUnits(chain_)), ElementsAre(false, true, true, false));
   EXPECT_EQ(ComputeSeconds(chain_), 3 + 1.5 + 2.25 + 0.25);
   chain_.graph_entry_seconds = 2.5;  // the group gains 4.5 s, with stage 4 another 0.75
-  EXPECT_THAT(FastestModes(chain_), ElementsAre(false, true, true, false));
+  EXPECT_THAT(FastestModes(chain_, ChainUnits(chain_)), ElementsAre(false, true, true, false));
   chain_.graph_entry_seconds = 5.5;
-  EXPECT_THAT(FastestModes(chain_), ElementsAre(false, false, false, false));
+  EXPECT_THAT(FastestModes(chain_, ChainUnits(chain_)), ElementsAre(false, false, false, false));
   EXPECT_EQ(ComputeSeconds(chain_), 12);
 }
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "tests/support/chains.h"
 #include "tests/support/files.h"
 #include "tests/support/status_matchers.h"
@@ -27,8 +27,10 @@ TEST(LoadPlan, NamesTheLastOneThatWasWrittenForOtherMemory) {
   const TempFolder folder;
   const auto save = [&folder](int64_t memory_bytes, std::chrono::hours ago) {
     const SolveRequest request = RequestFor(memory_bytes);
-    const auto answer = std::make_shared<const Answer>(
-        AnswerWithSchedule(request, Ops("S1 S2 S3 S4 B4 B3 B2 B1"), "rotor").value());
+    const auto answer =
+        std::make_shared<const Answer>(AnswerWithSchedule(request, ChainUnits(request.chain),
+                                                          Ops("S1 S2 S3 S4 B4 B3 B2 B1"), "rotor")
+                                           .value());
     ASSERT_THAT(SavePlan(folder.Path("plans"), request, {{answer, {}}, true}), IsOk());
     fs::last_write_time(folder.Path("plans/" + PlanFileName(request)),
                         fs::file_time_type::clock::now() - ago);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "solver/solve/answer_request.h"
+#include "solver/solve/checked_answer.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 
@@ -19,7 +19,8 @@ constexpr const char* kWithCopies = "C1 O0 R0 S2 S3 S4 B4 B3 B2 P0 S1 B1";
 EarlierPlan Plan(const char* operations) {
   SolveRequest request{EqualChain(3), Memory(1000), "rotor", {}};
   request.platform.offload_bytes_per_second = 1e9;
-  return {request, AnswerWithSchedule(request, Ops(operations), "rotor").value(),
+  return {request,
+          AnswerWithSchedule(request, ChainUnits(request.chain), Ops(operations), "rotor").value(),
           SolverVersion("rotor")};
 }
 

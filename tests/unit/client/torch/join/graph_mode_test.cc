@@ -299,7 +299,7 @@ TEST(GraphMode, NamesTheUnitThatFails) {
 TEST(GraphMode, RefusesAnExecutionOfAnotherNetwork) {
   const Training training =
       Around({.name = "same", .forward = [](const at::Tensor& input) { return input * 1; }});
-  const auto execution = Execution::Of(EqualChain(5), Ops(kEager));
+  const auto execution = Execution::Of(EqualChain(5), ChainUnits(EqualChain(5)), Ops(kEager));
   ASSERT_THAT(execution, IsOk());
   EXPECT_THAT(InModes(training.stages, *execution),
               Fails(absl::StatusCode::kFailedPrecondition,

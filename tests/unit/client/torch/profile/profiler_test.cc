@@ -88,9 +88,8 @@ TEST_F(ProfilerTest, MeasuresGraphModeToTheByte) {
     EXPECT_FALSE(eager->stage(l).graph.has_value()) << l;
     EXPECT_EQ(eager->stage(l).fusion_group, "") << l;
   }
-  EXPECT_EQ(
-      UnitsOf(*chain),
-      (std::vector<Unit>{{1, 1, true}, {2, 4, true}, {5, 5, false}, {6, 7, true}, {8, 8, false}}));
+  EXPECT_THAT(ChainUnits(*chain), ElementsAre(Unit{1, 1, true}, Unit{2, 4, true}, Unit{5, 5, false},
+                                              Unit{6, 7, true}, Unit{8, 8, false}));
   const int64_t image = int64_t{4} * 8 * 6 * 6 * kFloats;
   EXPECT_EQ(GraphStage(*chain, {1, 1, true}).saved_bytes, chain->saved_bytes(1));
   const Stage fused = GraphStage(*chain, {2, 4, true});

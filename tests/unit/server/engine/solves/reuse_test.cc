@@ -15,15 +15,14 @@
 #include "tests/support/counting_observer.h"
 #include "tests/support/forged_requests.h"
 #include "tests/support/solved_requests.h"
+#include "tests/unit/server/engine/new_waiter.h"
 
 namespace stowage {
 namespace {
 
 class ReuseTest : public testing::Test {
  protected:
-  AnswerPtr Find(const SolveRequest& request) {
-    return FindInMemory(cache_, request, KeysFor(request));
-  }
+  AnswerPtr Find(const SolveRequest& request) { return FindInMemory(cache_, *Keyed(request)); }
 
   CountingObserver observer_;
   AnswerCache cache_{{1 << 20}, {}, observer_};
@@ -88,7 +87,7 @@ CachedAnswerPtr FindInTier(const SolveRequest& request, CachedAnswerPtr cached) 
   CountingObserver observer;
   OneAnswerTier tier(std::move(cached));
   AnswerCache cache({1 << 20}, {{"tier", Origin::Source::kDiskCache, &tier}}, observer);
-  return FindInTiers(cache, request, KeysFor(request), "asker").cached;
+  return FindInTiers(cache, *Keyed(request), "asker").cached;
 }
 
 TEST(AnswersOfATier, AreUsedForTheirOwnRequestOnly) {
