@@ -10,7 +10,7 @@
 
 #include "client/lib/saved_plan/plan_reuse.h"
 #include "nlohmann/json.hpp"
-#include "solver/algorithms/kept_choice.h"
+#include "solver/algorithms/kept_operators.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
 #include "solver/model/validate.h"

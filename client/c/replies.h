@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "proto/service/results.h"
-#include "solver/algorithms/kept_choice.h"
+#include "solver/algorithms/kept_operators.h"
 #include "solver/export/export.h"
 #include "solver/export/targets.h"
 #include "solver/json/json_writer.h"
@@ -32,7 +32,7 @@ OrderedJson ReplyOf(const SolveResult& result, const Platform& platform);  // So
 OrderedJson ReplyOf(const FrontierResult& result);                         // FrontierResponse
 OrderedJson ReplyOf(const ExplainedSimulation& result);                    // SimulateResponse
 OrderedJson ReplyOf(const Export& exported);  // ExportedPlan and "full"
-OrderedJson ReplyOf(const std::vector<KeptChoice>& ways);
+OrderedJson ReplyOf(const std::vector<KeptOperators>& ways);
 OrderedJson ReplyOf(const SolverDescription& description);
 OrderedJson ReplyOf(const Target& target);
 

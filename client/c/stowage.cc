@@ -21,7 +21,7 @@
 #include "client/lib/local_scheduler.h"
 #include "client/lib/memory_budget.h"
 #include "client/lib/saved_plan/plan_reuse.h"
-#include "solver/algorithms/kept_choice.h"
+#include "solver/algorithms/kept_operators.h"
 #include "solver/base/fnv1a.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"

@@ -14,7 +14,7 @@
 #include "client/torch/profile/state_backup.h"
 #include "client/torch/profile/step_times.h"
 #include "client/torch/stages/stage_probe.h"
-#include "solver/algorithms/kept_choice.h"
+#include "solver/algorithms/kept_operators.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -120,7 +120,8 @@ class OptionFinder {
     const auto most_bytes = static_cast<int64_t>(
         (1 - kLeastGain) * static_cast<double>(stage(l).saved_bytes - stage(l).output_bytes));
     std::vector<Option> options;
-    for (KeptChoice& choice : ChooseKept(costs, most_bytes, static_cast<size_t>(search_.count))) {
+    for (KeptOperators& choice :
+         ChooseKept(costs, most_bytes, static_cast<size_t>(search_.count))) {
       options.push_back(
           {{.numbers = std::move(choice.operators)}, {.name = std::move(choice.name)}});
     }

@@ -22,7 +22,7 @@ struct SaveOptionsSearch {
 
 // Sets the save_options of the stages of both `stages` and `chain`, which is their profile. Those
 // that a stage has already are measured; for a stage without, options are chosen
-// (solver/algorithms/kept_choice.h) from what each of its operators takes and keeps. Each one is
+// (solver/algorithms/kept_operators.h) from what each of its operators takes and keeps. Each one is
 // run as a step runs it: its bytes and its overhead are the allocator's, and its backward takes as
 // much longer than the stage's own as forward and backward together were measured to, side by
 // side: a chain has one time of a stage's forwards. Of those that a stage has, each saves a

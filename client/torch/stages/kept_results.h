@@ -23,7 +23,7 @@
 #include "client/torch/stages/recorded_graph.h"
 #include "client/torch/stages/replay.h"
 #include "client/torch/stages/torch_stage.h"
-#include "solver/algorithms/kept_choice.h"
+#include "solver/algorithms/kept_operators.h"
 
 namespace stowage {
 

@@ -10,7 +10,7 @@
 #include "client/torch/stages/stage_state.h"
 #include "client/torch/stages/torch_stage.h"
 #include "client/torch/stages/torch_stages.h"
-#include "solver/algorithms/kept_choice.h"
+#include "solver/algorithms/kept_operators.h"
 
 namespace stowage {
 

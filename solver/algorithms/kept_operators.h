@@ -1,7 +1,7 @@
 // Which operators' results a stage keeps that is saved in part: from what each operator costs.
 // Source: solver/README.md, "Ways to save a stage".
-#ifndef STOWAGE_SOLVER_ALGORITHMS_KEPT_CHOICE_H_
-#define STOWAGE_SOLVER_ALGORITHMS_KEPT_CHOICE_H_
+#ifndef STOWAGE_SOLVER_ALGORITHMS_KEPT_OPERATORS_H_
+#define STOWAGE_SOLVER_ALGORITHMS_KEPT_OPERATORS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ struct OperatorCost {
   bool operator==(const OperatorCost&) const = default;
 };
 
-struct KeptChoice {
+struct KeptOperators {
   std::string name = {};            // "keep linear+2 of 3 dropout"
   std::set<size_t> operators = {};  // their numbers, in order of the calls, from 0
   int64_t kept_bytes = 0;           // about what it holds beside the stage's output
@@ -48,9 +48,9 @@ struct KeptChoice {
 //
 // Lists are thinned to the quickest of each of 256 steps of bytes, so that this takes
 // O(operators * 256) additions.
-std::vector<KeptChoice> ChooseKept(const std::vector<OperatorCost>& costs, int64_t most_bytes,
-                                   size_t count);
+std::vector<KeptOperators> ChooseKept(const std::vector<OperatorCost>& costs, int64_t most_bytes,
+                                      size_t count);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVER_ALGORITHMS_KEPT_CHOICE_H_
+#endif  // STOWAGE_SOLVER_ALGORITHMS_KEPT_OPERATORS_H_
