@@ -19,7 +19,7 @@
 #include "server/observe/systemd.h"
 #include "server/parse_options.h"
 #include "server/process_limits.h"
-#include "server/security/handshake_log.h"
+#include "server/security/handshake_failures.h"
 #include "server/server.h"
 #include "server/server_options.h"
 #include "solver/base/quote.h"
@@ -68,7 +68,7 @@ int WaitForSignal(const sigset_t& signals) {
 
 // gRPC's messages, in the format of our log. Failures among them are also reported by our own code.
 void LogFromGrpc(gpr_log_func_args* args) {
-  HandshakeLog::Read(args->message);
+  HandshakeFailures::Read(args->message);
   Log(LogLevel::kDebug, "grpc", {{"message", args->message}});
 }
 
@@ -204,7 +204,7 @@ int Main(int argc, char** argv) {
   SetLogFormat(parsed->options.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
   (void)SetLogLevel(parsed->options.log_level);  // which has been checked
   gpr_set_log_function(LogFromGrpc);
-  gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);  // as HandshakeLog needs
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);  // as HandshakeFailures needs
   AllowAllFiles();
   const absl::Status fits = FitIntoProcessLimits(&parsed->options);
   if (!fits.ok()) return Fail(fits.message());

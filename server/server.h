@@ -32,7 +32,7 @@
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/scheduler_service.h"
 #include "server/rpc/unknown_methods.h"
-#include "server/security/handshake_log.h"
+#include "server/security/handshake_failures.h"
 #include "server/security/security.h"
 #include "server/server_options.h"
 #include "server/unsafe_log.h"
@@ -94,7 +94,7 @@ class Server {
   Metrics metrics_;
   StatusHistory history_;
   Reports reports_;
-  HandshakeLog handshakes_;
+  HandshakeFailures handshakes_;
   CurrentProxies proxies_;
   std::unique_ptr<SpanExporter> spans_;  // null: no call is traced
   std::unique_ptr<CallTracer> tracer_;   // likewise

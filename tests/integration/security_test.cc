@@ -161,7 +161,7 @@ TEST(Tls, AReplacementThatCannotBeUsedChangesNothing) {
 }
 
 // What each kind of client that does not get through is counted as. The reasons are read from texts
-// of gRPC and codes of OpenSSL: another version of them may need changes in handshake_log.cc.
+// of gRPC and codes of OpenSSL: another version of them may need changes in handshake_failures.cc.
 class Handshakes : public testing::Test {
  protected:
   void ExpectFailures(const std::string& reason, int count) {

@@ -1,4 +1,4 @@
-#include "server/security/handshake_log.h"
+#include "server/security/handshake_failures.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -117,18 +117,18 @@ std::optional<FailedHandshake> FailedHandshakeIn(absl::string_view message) {
   return failed;
 }
 
-HandshakeLog::HandshakeLog(ConnectionObserver& its_observer) {
+HandshakeFailures::HandshakeFailures(ConnectionObserver& its_observer) {
   MutexLock lock(observer_mutex);
   current_observer = &its_observer;
 }
 
-HandshakeLog::~HandshakeLog() {
+HandshakeFailures::~HandshakeFailures() {
   MutexLock lock(observer_mutex);
   current_observer = nullptr;
 }
 
 // The lock is held while the observer is called, so that it is not destroyed meanwhile.
-void HandshakeLog::Read(absl::string_view message) {
+void HandshakeFailures::Read(absl::string_view message) {
   const std::optional<FailedHandshake> failed = FailedHandshakeIn(message);
   if (!failed.has_value()) return;
   MutexLock lock(observer_mutex);

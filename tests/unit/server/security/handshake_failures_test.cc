@@ -1,4 +1,4 @@
-#include "server/security/handshake_log.h"
+#include "server/security/handshake_failures.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::string ReasonIn(const std::string& message) {
   return failed.has_value() ? failed->reason : "none";
 }
 
-TEST(HandshakeLog, TellsReasonsByOpenSslsCode) {
+TEST(HandshakeFailures, TellsReasonsByOpenSslsCode) {
   EXPECT_EQ(ReasonIn(TlsError("error:0A00010B:SSL routines::wrong version number")), "not_tls");
   EXPECT_EQ(ReasonIn(TlsError("error:0A00009C:SSL routines::http request")), "not_tls");
   EXPECT_EQ(ReasonIn(TlsError("error:0A0000C7:SSL routines::peer did not return a certificate")),
@@ -42,7 +42,7 @@ TEST(HandshakeLog, TellsReasonsByOpenSslsCode) {
   EXPECT_EQ(ReasonIn(TlsError("error:0A00009F:SSL routines::length mismatch")), "other");
 }
 
-TEST(HandshakeLog, TellsReasonsByGrpcsText) {
+TEST(HandshakeFailures, TellsReasonsByGrpcsText) {
   EXPECT_EQ(ReasonIn("Handshaking failed: UNKNOWN:Cannot check peer: missing selected ALPN "
                      "property. {file_line:146}"),
             "incompatible");
@@ -52,7 +52,7 @@ TEST(HandshakeLog, TellsReasonsByGrpcsText) {
   EXPECT_EQ(ReasonIn("Handshaking failed: INTERNAL:something new"), "other");
 }
 
-TEST(HandshakeLog, ReadsThePeerAndTheTextWhereTheyAre) {
+TEST(HandshakeFailures, ReadsThePeerAndTheTextWhereTheyAre) {
   std::optional<FailedHandshake> failed = FailedHandshakeIn(
       ReadError("INTERNAL:Socket closed {target_address:\"ipv4:127.0.0.1:42148\", "
                 "grpc_status:14, fd:16}"));
@@ -72,7 +72,7 @@ TEST(HandshakeLog, ReadsThePeerAndTheTextWhereTheyAre) {
   EXPECT_EQ(failed->reason, "timeout");
 }
 
-TEST(HandshakeLog, CountsNothingElse) {
+TEST(HandshakeFailures, CountsNothingElse) {
   const char* const of_openssl =
       "Handshake failed with fatal error SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong "
       "version number.";
@@ -100,16 +100,16 @@ class ConnectionRecord final : public ConnectionObserver {
   std::vector<std::string> reasons;
 };
 
-TEST(HandshakeLog, ReportsForAsLongAsItLives) {
+TEST(HandshakeFailures, ReportsForAsLongAsItLives) {
   const std::string message = TlsError("error:0A0000C1:SSL routines::no shared cipher");
   ConnectionRecord record;
-  HandshakeLog::Read(message);
+  HandshakeFailures::Read(message);
   {
-    const HandshakeLog log(record);
-    HandshakeLog::Read(message);
-    HandshakeLog::Read("grpc epoll fd: 8");
+    const HandshakeFailures log(record);
+    HandshakeFailures::Read(message);
+    HandshakeFailures::Read("grpc epoll fd: 8");
   }
-  HandshakeLog::Read(message);
+  HandshakeFailures::Read(message);
   EXPECT_EQ(record.reasons, std::vector<std::string>{"incompatible"});
 }
 

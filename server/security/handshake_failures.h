@@ -1,7 +1,7 @@
 // Failed handshakes of connections to the gRPC port. gRPC makes the handshakes and tells of them in
 // its log alone, so this file reads that log, by the texts of version 1.51.
-#ifndef STOWAGE_SERVER_SECURITY_HANDSHAKE_LOG_H_
-#define STOWAGE_SERVER_SECURITY_HANDSHAKE_LOG_H_
+#ifndef STOWAGE_SERVER_SECURITY_HANDSHAKE_FAILURES_H_
+#define STOWAGE_SERVER_SECURITY_HANDSHAKE_FAILURES_H_
 
 #include <optional>
 
@@ -11,13 +11,13 @@
 namespace stowage {
 
 // Reports failed handshakes to the observer for as long as it lives. One at a time in a process.
-class HandshakeLog {
+class HandshakeFailures {
  public:
   // The observer outlives this object.
-  explicit HandshakeLog(ConnectionObserver& observer);
-  ~HandshakeLog();
-  HandshakeLog(const HandshakeLog&) = delete;
-  HandshakeLog& operator=(const HandshakeLog&) = delete;
+  explicit HandshakeFailures(ConnectionObserver& observer);
+  ~HandshakeFailures();
+  HandshakeFailures(const HandshakeFailures&) = delete;
+  HandshakeFailures& operator=(const HandshakeFailures&) = delete;
 
   // To be called with every message of gRPC's log, at all levels: most failures are logged at level
   // debug. Nothing is logged there for a call, so that calls cost no more. Thread-safe.
@@ -33,4 +33,4 @@ const char* HandshakeFailureReason(absl::string_view error);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_SECURITY_HANDSHAKE_LOG_H_
+#endif  // STOWAGE_SERVER_SECURITY_HANDSHAKE_FAILURES_H_
