@@ -1,4 +1,4 @@
-#include "server/reload.h"
+#include "server/config_changes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Compares a configuration that was read again with the one in force.
-#ifndef STOWAGE_SERVER_RELOAD_H_
-#define STOWAGE_SERVER_RELOAD_H_
+#ifndef STOWAGE_SERVER_CONFIG_CHANGES_H_
+#define STOWAGE_SERVER_CONFIG_CHANGES_H_
 
 #include <string>
 #include <vector>
@@ -26,4 +26,4 @@ ConfigChanges ApplyChanges(const std::vector<OptionText>& wanted,
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_RELOAD_H_
+#endif  // STOWAGE_SERVER_CONFIG_CHANGES_H_

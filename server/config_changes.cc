@@ -1,4 +1,4 @@
-#include "server/reload.h"
+#include "server/config_changes.h"
 
 #include <cassert>
 #include <cstddef>
