@@ -19,7 +19,7 @@ bool EndFromCache(absl::string_view text, const Engine& engine, AnswerCache& cac
   record.solver = cached->solver;
   record.answer = {cached, &cached->answer};
   const grpc::Slice slice = SliceOf(cached, cached->response);
-  call->EndWith(grpc::ByteBuffer(&slice, 1));
+  call->EndInMethodWith(grpc::ByteBuffer(&slice, 1));
   return true;
 }
 
