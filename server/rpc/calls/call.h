@@ -194,7 +194,8 @@ class Call final : public grpc::ServerUnaryReactor {
   // thread that sends the answer, instead of being handed to another one.
   void EndInMethodWith(grpc::ByteBuffer response) {
     ends_in_method_ = true;
-    EndWith(std::move(response));
+    response_.Swap(&response);
+    End(absl::OkStatus());
   }
 
  private:
