@@ -1,5 +1,5 @@
 // stowage-server: parses options, serves until SIGTERM or SIGINT, drains, exits 0. After SIGTERM it
-// is a lame duck before it drains. On SIGHUP it reads its configuration again.
+// is a lame duck before it drains. On SIGHUP it reads its configuration again (signals.h).
 #include <malloc.h>
 
 #include <csignal>
@@ -7,10 +7,8 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpc/support/log.h"
@@ -22,8 +20,8 @@
 #include "server/security/handshake_failures.h"
 #include "server/server.h"
 #include "server/server_options.h"
+#include "server/signals.h"
 #include "solver/base/quote.h"
-#include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
@@ -31,17 +29,6 @@ namespace {
 // How long draining may take beyond the grace period: responses are sent, and writes to the disk
 // cache end.
 constexpr double kLastWritesSeconds = 10;
-
-// Blocks signals before any thread starts, so that WaitForSignal() receives them.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
 
 // Has the C library map blocks from a mebibyte on one by one, and unmap them when they are freed.
 // By default it raises that limit to the largest block that was freed: solvers' tables then lie in
@@ -53,17 +40,6 @@ void MapLargeBlocks() { mallopt(M_MMAP_THRESHOLD, 1 << 20); }
 // first lock, so that it begins no graph of them.
 void LeaveLockOrderUnchecked() {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-}
-
-// Returns freed memory to the system every few seconds: the C library would keep what large
-// requests took.
-int WaitForSignal(const sigset_t& signals) {
-  constexpr timespec kBetween{.tv_sec = 5, .tv_nsec = 0};
-  for (;;) {
-    const int signal = sigtimedwait(&signals, nullptr, &kBetween);
-    if (signal > 0) return signal;
-    malloc_trim(0);
-  }
 }
 
 // gRPC's messages, in the format of our log. Failures among them are also reported by our own code.
@@ -89,49 +65,6 @@ std::string TlsText(const TlsFiles& tls) {
                "stowage-server: cannot start: %s; raise the limits on memory and processes\n",
                what.c_str());
   std::_Exit(EXIT_FAILURE);
-}
-
-struct CommandLine {
-  int argc;
-  char** argv;
-};
-
-std::string JoinedOrNone(const std::vector<std::string>& changes) {
-  return changes.empty() ? "none" : absl::StrJoin(changes, ", ");
-}
-
-absl::StatusOr<ConfigChanges> ReadConfiguration(const CommandLine& line, Server* server) {
-  ASSIGN_OR_RETURN(const ParsedOptions parsed,
-                   ParseServerOptions(line.argc, line.argv, STOWAGE_VERSION));
-  return server->Apply(parsed);
-}
-
-// Reads configuration, certificates and tokens again. A configuration that is invalid, or whose
-// shared cache does not answer, changes nothing.
-void Reload(const CommandLine& line, Server* server) {
-  NotifyReloading();
-  const absl::StatusOr<ConfigChanges> changes = ReadConfiguration(line, server);
-  if (changes.ok()) {
-    server->ReadCredentials();
-    server->LogWarnings();
-    LogAlways(changes->after_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
-              {{"changed", JoinedOrNone(changes->applied)},
-               {"restart_needed", JoinedOrNone(changes->after_restart)}});
-  } else {
-    Log(LogLevel::kError, "reload_failed",
-        {{"message", std::string(changes.status().message())},
-         {"remedy", "put it right and send SIGHUP again; nothing has changed"}});
-  }
-  NotifyReady(server->address());
-}
-
-// Returns the signal that ends the server.
-int ReloadUntilStopped(const CommandLine& line, const sigset_t& signals, Server* server) {
-  for (;;) {
-    const int signal = WaitForSignal(signals);
-    if (signal != SIGHUP) return signal;
-    Reload(line, server);
-  }
 }
 
 // Ends when balancers have had time to notice, or with a second signal.
@@ -210,7 +143,7 @@ int Main(int argc, char** argv) {
   if (!fits.ok()) return Fail(fits.message());
   StartLogThread();
   LogAbort();
-  const int exit_code = Serve({argc, argv}, *parsed, signals);
+  const int exit_code = Serve({argc, argv, STOWAGE_VERSION}, *parsed, signals);
   FlushLog();
   return exit_code;
 }

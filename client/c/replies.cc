@@ -117,9 +117,9 @@ OrderedJson ReplyOf(const Export& exported) {
   return to.Take();
 }
 
-OrderedJson ReplyOf(const std::vector<KeptOperators>& ways) {
+OrderedJson ReplyOf(const std::vector<KeptChoice>& ways) {
   OrderedJson list = OrderedJson::array();
-  for (const KeptOperators& way : ways) {
+  for (const KeptChoice& way : ways) {
     JsonObject to;
     to.Field("name", way.name);
     to.Field("operators", OrderedJson(way.operators));

@@ -32,7 +32,7 @@ OrderedJson ReplyOf(const SolveResult& result, const Platform& platform);  // So
 OrderedJson ReplyOf(const FrontierResult& result);                         // FrontierResponse
 OrderedJson ReplyOf(const ExplainedSimulation& result);                    // SimulateResponse
 OrderedJson ReplyOf(const Export& exported);  // ExportedPlan and "full"
-OrderedJson ReplyOf(const std::vector<KeptOperators>& ways);
+OrderedJson ReplyOf(const std::vector<KeptChoice>& ways);
 OrderedJson ReplyOf(const SolverDescription& description);
 OrderedJson ReplyOf(const Target& target);
 

@@ -86,8 +86,8 @@ std::string NameOf(const std::vector<OperatorCost>& costs, const std::set<size_t
 
 }  // namespace
 
-std::vector<KeptOperators> ChooseKept(const std::vector<OperatorCost>& costs, int64_t most_bytes,
-                                      size_t count) {
+std::vector<KeptChoice> ChooseKept(const std::vector<OperatorCost>& costs, int64_t most_bytes,
+                                   size_t count) {
   Labels ended = {Label()};  // E, by the header's names
   Labels running;            // R
   for (size_t i = costs.size(); i-- > 0;) {
@@ -111,7 +111,7 @@ std::vector<KeptOperators> ChooseKept(const std::vector<OperatorCost>& costs, in
   running.insert(running.end(), ended.begin(), ended.end());
   const Labels all = Quickest(std::move(running), most_bytes);
 
-  std::vector<KeptOperators> choices;
+  std::vector<KeptChoice> choices;
   for (size_t c = count; c > 0 && !all.empty(); --c) {
     const int64_t bytes = most_bytes * static_cast<int64_t>(c) / static_cast<int64_t>(count + 1);
     const auto above =
@@ -119,7 +119,7 @@ std::vector<KeptOperators> ChooseKept(const std::vector<OperatorCost>& costs, in
                          [](int64_t limit, const Label& label) { return limit < label.bytes; });
     if (above == all.begin()) break;
     const Label& label = *std::prev(above);
-    KeptOperators choice{.kept_bytes = label.bytes, .rerun_seconds = label.seconds};
+    KeptChoice choice{.kept_bytes = label.bytes, .rerun_seconds = label.seconds};
     for (auto link = label.kept; link != nullptr; link = link->next) {
       choice.operators.insert(link->number);
     }

@@ -26,7 +26,7 @@ struct OperatorCost {
   bool operator==(const OperatorCost&) const = default;
 };
 
-struct KeptOperators {
+struct KeptChoice {
   std::string name = {};            // "keep linear+2 of 3 dropout"
   std::set<size_t> operators = {};  // their numbers, in order of the calls, from 0
   int64_t kept_bytes = 0;           // about what it holds beside the stage's output
@@ -48,7 +48,7 @@ struct KeptOperators {
 //
 // Lists are thinned to the quickest of each of 256 steps of bytes, so that this takes
 // O(operators * 256) additions.
-std::vector<KeptOperators> ChooseKept(const std::vector<OperatorCost>& costs, int64_t most_bytes,
+std::vector<KeptChoice> ChooseKept(const std::vector<OperatorCost>& costs, int64_t most_bytes,
                                       size_t count);
 
 }  // namespace stowage

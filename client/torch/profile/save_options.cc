@@ -120,8 +120,7 @@ class OptionFinder {
     const auto most_bytes = static_cast<int64_t>(
         (1 - kLeastGain) * static_cast<double>(stage(l).saved_bytes - stage(l).output_bytes));
     std::vector<Option> options;
-    for (KeptOperators& choice :
-         ChooseKept(costs, most_bytes, static_cast<size_t>(search_.count))) {
+    for (KeptChoice& choice : ChooseKept(costs, most_bytes, static_cast<size_t>(search_.count))) {
       options.push_back(
           {{.numbers = std::move(choice.operators)}, {.name = std::move(choice.name)}});
     }

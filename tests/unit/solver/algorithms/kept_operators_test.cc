@@ -53,7 +53,7 @@ TEST(ChooseKept, KeepsWhatIsDearAndSmall) {
   const std::vector<OperatorCost> costs = {Saves("norm", 1, 10), Saves("linear", 9, 10),
                                            Saves("gelu", 1, 40), Saves("linear", 8, 10),
                                            Saves("dropout", 1, 10)};
-  const std::vector<KeptOperators> choices = ChooseKept(costs, 20, 1);
+  const std::vector<KeptChoice> choices = ChooseKept(costs, 20, 1);
   ASSERT_THAT(choices, SizeIs(1));
   // The rerun ends before the outputs of the last one.
   EXPECT_EQ(choices[0].name, "keep 1 of 2 linear+dropout");
@@ -84,9 +84,9 @@ TEST(ChooseKept, IsTheQuickestWithinItsBytes) {
     }
     const int64_t most_bytes = 1 + below(100);
     constexpr size_t kCount = 3;
-    const std::vector<KeptOperators> choices = ChooseKept(costs, most_bytes, kCount);
+    const std::vector<KeptChoice> choices = ChooseKept(costs, most_bytes, kCount);
     EXPECT_LE(choices.size(), kCount);
-    for (const KeptOperators& choice : choices) {
+    for (const KeptChoice& choice : choices) {
       uint32_t kept = 0;
       for (const size_t number : choice.operators) kept |= uint32_t{1} << number;
       const Cost cost = CostOf(costs, kept);
