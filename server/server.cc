@@ -20,7 +20,6 @@
 #include "server/process_limits.h"
 #include "server/rpc/callers/begun_streams.h"
 #include "server/rpc/callers/connection_limits.h"
-#include "solver/base/address.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

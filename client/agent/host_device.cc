@@ -5,7 +5,6 @@
 // - Tasks run without the mutex; those of Record() and Wait() lock it themselves.
 #include "client/agent/host_device.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

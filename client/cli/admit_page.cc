@@ -1,7 +1,6 @@
 #include "client/cli/admit_page.h"
 
 #include <filesystem>
-#include <utility>
 
 #include "client/cli/html_page.h"
 #include "proto/convert/chain_message.h"

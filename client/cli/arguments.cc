@@ -1,6 +1,5 @@
 #include "client/cli/arguments.h"
 
-#include <cstdint>
 #include <cstdio>
 #include <utility>
 

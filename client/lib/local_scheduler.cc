@@ -1,6 +1,5 @@
 #include "client/lib/local_scheduler.h"
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>

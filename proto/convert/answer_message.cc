@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/enumerators.h"
 #include "proto/convert/explanation_message.h"

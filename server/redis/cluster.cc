@@ -7,10 +7,8 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/types/span.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "solver/base/out_of_memory.h"
 #include "solver/base/quote.h"
-#include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {

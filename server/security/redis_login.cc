@@ -4,10 +4,8 @@
 #include <openssl/ssl.h>
 
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "server/security/file_permissions.h"

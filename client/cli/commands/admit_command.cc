@@ -26,7 +26,6 @@
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
-#include "solver/solve/admit.h"
 #include "solver/solve/request_violations.h"
 
 namespace stowage {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/schedule_text.h"

@@ -1,7 +1,6 @@
 // stowage export: the best plan that a framework can express, as its settings or code.
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"

@@ -1,10 +1,8 @@
 // stowage operator: what a server is doing, and interventions. Needs a token of the server's
 // --operator-token-file.
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

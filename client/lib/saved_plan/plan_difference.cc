@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"

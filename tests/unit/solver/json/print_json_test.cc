@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/chains.h"
-
 namespace stowage {
 namespace {
 
