@@ -1,11 +1,15 @@
-// 64-bit addition and multiplication with overflow detection. Pure.
+// Arithmetic at the ends of numbers: 64 bits with overflow detection, and infinite times. Pure.
 #ifndef STOWAGE_SOLVER_BASE_CHECKED_MATH_H_
 #define STOWAGE_SOLVER_BASE_CHECKED_MATH_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace stowage {
+
+// The time of what is not possible: more than every other, also after additions.
+inline constexpr double kInfiniteSeconds = std::numeric_limits<double>::infinity();
 
 // a + b, or nullopt when it does not fit in 64 bits.
 inline std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 #include "solver/bounds/chain_cuts.h"
 
 namespace stowage {

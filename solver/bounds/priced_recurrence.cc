@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 
 namespace stowage {
 namespace {

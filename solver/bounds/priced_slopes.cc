@@ -1,7 +1,7 @@
 // PricedRecurrence::Slopes(): follows what its table chose, at one level.
 #include <algorithm>
 
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 #include "solver/bounds/priced_recurrence.h"
 
 namespace stowage {

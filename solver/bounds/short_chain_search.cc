@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 #include "solver/bounds/stage_costs.h"
 #include "solver/model/chain_units.h"
 #include "solver/model/prediction.h"

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "solver/base/violations.h"
 #include "solver/model/chain.h"
 #include "solver/model/job.h"
 #include "solver/model/platform.h"
 #include "solver/model/schedule.h"
-#include "solver/model/violations.h"
 
 namespace stowage {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

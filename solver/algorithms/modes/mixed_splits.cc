@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

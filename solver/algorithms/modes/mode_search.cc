@@ -10,7 +10,7 @@
 
 #include "solver/algorithms/rematerialization/rotor.h"
 #include "solver/algorithms/rematerialization/rotor_minimum.h"
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 #include "solver/base/status_macros.h"
 #include "solver/simulator/simulator.h"
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "solver/base/checked_math.h"
-#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

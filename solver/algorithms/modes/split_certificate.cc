@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "solver/algorithms/modes/priced_pairs.h"
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 #include "solver/base/status_macros.h"
 #include "solver/kernels/min_plus.h"
 #include "solver/kernels/min_sum.h"

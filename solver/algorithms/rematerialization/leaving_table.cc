@@ -4,7 +4,6 @@
 #include <span>
 
 #include "solver/base/checked_math.h"
-#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 #include "solver/kernels/min_sum.h"
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "solver/base/infinite.h"
+#include "solver/base/checked_math.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

@@ -1,6 +1,6 @@
 // What is wrong with external input: the field, the problem and the remedy. Pure, thread-safe.
-#ifndef STOWAGE_SOLVER_MODEL_VIOLATIONS_H_
-#define STOWAGE_SOLVER_MODEL_VIOLATIONS_H_
+#ifndef STOWAGE_SOLVER_BASE_VIOLATIONS_H_
+#define STOWAGE_SOLVER_BASE_VIOLATIONS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -32,4 +32,4 @@ absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVER_MODEL_VIOLATIONS_H_
+#endif  // STOWAGE_SOLVER_BASE_VIOLATIONS_H_

@@ -1,4 +1,4 @@
-#include "solver/model/violations.h"
+#include "solver/base/violations.h"
 
 #include <utility>
 
