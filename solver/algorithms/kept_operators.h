@@ -49,7 +49,7 @@ struct KeptChoice {
 // Lists are thinned to the quickest of each of 256 steps of bytes, so that this takes
 // O(operators * 256) additions.
 std::vector<KeptChoice> ChooseKept(const std::vector<OperatorCost>& costs, int64_t most_bytes,
-                                      size_t count);
+                                   size_t count);
 
 }  // namespace stowage
 
