@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "solver/model/schedule.h"
 

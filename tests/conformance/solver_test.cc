@@ -1,7 +1,6 @@
 // What every solver of the catalog owes its users, on every kind of chain.
 #include <gtest/gtest.h>
 
-#include <stop_token>
 #include <string>
 
 #include "solver/base/thread_pool.h"

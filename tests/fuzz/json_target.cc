@@ -8,7 +8,6 @@
 #include "proto/convert/schedule_message.h"
 #include "solver/base/quote.h"
 #include "solver/model/validate.h"
-#include "solver/solve/answer_request.h"
 #include "solver/solve/request_violations.h"
 #include "stowage/v1/scheduler.pb.h"
 #include "tests/fuzz/targets.h"

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <memory>
 #include <random>
 #include <string>
 #include <thread>

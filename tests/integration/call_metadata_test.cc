@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,7 +11,6 @@
 #include "google/rpc/error_details.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "stowage/v1/errors.pb.h"
-#include "tests/integration/metrics.h"
 #include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/certificates.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "yaml-cpp/yaml.h"

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "client/lib/rpc/failover_client.h"
 #include "tests/integration/checked_answers.h"
-#include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/callers.h"
 #include "tests/support/process.h"

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <optional>
 #include <string>
 
 #include "client/lib/remote_scheduler.h"

@@ -4,8 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "proto/convert/chain_message.h"

@@ -16,7 +16,6 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/convert/chain_message.h"
 #include "tests/integration/metrics.h"
-#include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/integration/trace_collector.h"
 #include "tests/support/certificates.h"

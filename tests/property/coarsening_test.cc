@@ -2,7 +2,6 @@
 // The simulator judges every expanded schedule on the chain itself.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "rapidcheck/gtest.h"
 #include "solver/bounds/memory_range.h"

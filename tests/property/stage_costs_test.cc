@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "rapidcheck/gtest.h"
 #include "solver/bounds/lower_bound.h"
