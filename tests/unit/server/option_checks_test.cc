@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/cord.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
@@ -13,7 +12,6 @@
 #include "nlohmann/json.hpp"
 #include "solver/json/json_writer.h"
 #include "tests/support/chains.h"
-#include "tests/support/profiles.h"
 
 namespace stowage {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <random>
-#include <string>
 
 namespace stowage::status_test {
 namespace {

@@ -5,12 +5,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/support/fake_redis.h"
 #include "tests/support/redis_nodes.h"

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <stop_token>
 
 #include "solver/bounds/lower_bound.h"

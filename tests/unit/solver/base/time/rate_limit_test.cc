@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <optional>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
