@@ -47,7 +47,7 @@ struct ListenerOptions {
   GovernedConnections::StreamsOf streams_of = {};
   ConnectionGovernor::Limits governor = {};
   // How long a new connection that may be a flood keeps others waiting; those that are governed are
-  // handed on one at a time. None of them waits for longer than twenty such turns.
+  // handed on one at a time. The next one of a host waits for no longer than twenty such turns.
   std::chrono::milliseconds longest_turn{100};
   static constexpr int kMaxTurns = 20;
   ConnectionObserver* observer = nullptr;  // null: nobody learns of connections

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -292,6 +293,15 @@ class HandedOver {
     fds_.push_back(fd);
     changed_.SignalAll();
   }
+  // Until so many bytes, which nobody reads, have arrived on the first one.
+  void WaitForBytesOfFirst(size_t bytes) {
+    MutexLock lock(mutex_);
+    int arrived = 0;
+    while (static_cast<size_t>(arrived) < bytes) {
+      ASSERT_EQ(ioctl(fds_.at(0), FIONREAD, &arrived), 0);
+      std::this_thread::yield();
+    }
+  }
   // The peers of the first `count`, once there are so many.
   std::vector<Peer> WaitFor(size_t count) {
     MutexLock lock(mutex_);
@@ -330,14 +340,16 @@ TEST(Listener, HandsOverConnectionsInTurn) {
   const std::string& address = (*listener)->address();
   RawSocket first(address, "127.0.0.2");
   const Peer peer = handed_over.WaitFor(1)[0];
-  EXPECT_TRUE(first.Send(std::string(30'000, 'x')));
+  constexpr size_t kMuch = 30'000;
+  EXPECT_TRUE(first.Send(std::string(kMuch, 'x')));
+  handed_over.WaitForBytesOfFirst(kMuch);
   RawSocket second(address, "127.0.0.3");
   RawSocket other(address, kNeedsNone);
   EXPECT_THAT(HostsOf(handed_over.WaitFor(2)), testing::ElementsAre("127.0.0.2", kNeedsNone));
 
-  accounts.Of(peer.text)->Begin(/*request_bytes=*/30'000);
+  accounts.Of(peer.text)->Begin(/*request_bytes=*/kMuch);
   EXPECT_EQ(handed_over.WaitFor(3)[2].host, "127.0.0.3");
-  EXPECT_TRUE(second.Send(std::string(30'000, 'x')));
+  EXPECT_TRUE(second.Send(std::string(kMuch, 'x')));
   RawSocket last(address, "127.0.0.4");
   (*listener)->StopListening();
   EXPECT_EQ(handed_over.WaitFor(4)[3].host, "127.0.0.4") << "nobody waits when the server leaves";
